@@ -3,14 +3,11 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from edgesim.analysis.power import POWER, power, seeds_needed
-from edgesim.analysis.statistics import paired_t_p
+from edgesim.analysis.power import POWER, seeds_needed
 
 
 @settings(max_examples=20, deadline=None)
@@ -29,26 +26,3 @@ def test_no_difference_takes_infinitely_many_seeds_no_spread_two_and_half_a_stan
     assert seeds_needed(0.0, 1.0) == seeds_needed(1e-6, 1.0) == np.inf
     assert seeds_needed(1.0, 0.0) == 2
     assert math.isnan(seeds_needed(np.nan, 1.0))
-
-
-@pytest.mark.parametrize(("effect", "seeds", "alpha"), [(0.8, 12, 0.05), (1.5, 5, 0.05), (1.2, 14, 0.05 / 21)])
-def test_the_power_is_the_share_of_simulated_studies_that_tell_the_difference(effect, seeds, alpha):
-    draws = np.random.default_rng(5).normal(3 * effect, 3.0, (40_000, seeds))
-    told = stats.ttest_1samp(draws, 0, axis=1).pvalue < alpha
-    expected = power(3 * effect, 3.0, seeds, alpha)
-    assert told.mean() == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / len(draws)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("effect", "alpha"), [(0.7, 0.05), (1.4, 0.05 / 21)])
-def test_with_the_seeds_needed_four_fifths_of_simulated_studies_tell_the_difference(effect, alpha):
-    """Each study has its pairs drawn, runs of a seed alike by half, and the paired t test of the program."""
-    seeds, studies = int(seeds_needed(effect, 1.0, alpha)), 4_000
-    draws = np.random.default_rng(6)
-    told = 0
-    for _ in range(studies):
-        world, own = draws.normal(0, 1, seeds), draws.normal(0, np.sqrt(0.5), (2, seeds))
-        told += paired_t_p(world + own[0] + effect, world + own[1]) < alpha
-    expected = power(effect, 1.0, seeds, alpha)
-    assert expected >= POWER
-    assert told / studies == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / studies))

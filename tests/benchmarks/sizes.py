@@ -16,12 +16,28 @@ def size(full: T, least: T) -> T:
     return least if IS_LEAST else full
 
 
-def least_cpu_s(contenders: Mapping[str, Callable[[], object]], turns: int) -> dict[str, float]:
-    """The least processor time of each; they take turns, so that other work on the machine harms all alike."""
-    least = dict.fromkeys(contenders, float("inf"))
-    for _ in range(turns):
+def wall_s(work: Callable[[], object]) -> float:
+    """Seconds that some work takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def least_cpu_s(
+    contenders: Mapping[str, Callable[[], object]],
+    turns: int,
+    seconds: float = 0.0,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, float]:
+    """The least processor time of each, or time by another clock, of so many turns and for so many seconds at least.
+
+    They take turns, so that other work on the machine harms all alike.
+    """
+    least, end = dict.fromkeys(contenders, float("inf")), time.perf_counter() + seconds
+    while turns > 0 or time.perf_counter() < end:
+        turns -= 1
         for name, contender in contenders.items():
-            started = time.process_time()
+            started = clock()
             contender()
-            least[name] = min(least[name], time.process_time() - started)
+            least[name] = min(least[name], clock() - started)
     return least

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from sizes import size
+from sizes import least_cpu_s, size
 
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
@@ -53,20 +53,6 @@ JOBS = CASES | {
     and of_server.Server.given is not ServerHalf.given
 }
 """And server halves that give jobs something else to start from."""
-
-
-def least_seconds(contenders: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """The least processor time of each, taking turns for so many seconds and three times at least."""
-    spent: dict[str, list[float]] = {name: [] for name in contenders}
-    end, turns = time.perf_counter() + seconds, 0
-    while turns < size(4, 1) or time.perf_counter() < end:
-        for name, contender in contenders.items():
-            started = time.process_time()
-            contender()
-            spent[name].append(time.process_time() - started)
-        turns += 1
-    # In the first of several turns allocators and caches fill.
-    return {name: min(each[1:] or each) for name, each in spent.items()}
 
 
 def in_third_round(algorithm: dict, model: str, back_end: str) -> tuple[TorchLearner, list[Promise]]:
@@ -122,9 +108,9 @@ def test_a_whole_job_beside_that_of_federated_averaging(benchmark, model):
         contenders = {name: train for name, (train, _) in made.items()}
         seconds = WORKS[model][-1] / 2
         if back_end == "loop":
-            least = benchmark.pedantic(least_seconds, args=(contenders, seconds), rounds=1)
+            least = benchmark.pedantic(least_cpu_s, args=(contenders, size(4, 1), seconds), rounds=1)
         else:
-            least = least_seconds(contenders, seconds)
+            least = least_cpu_s(contenders, size(4, 1), seconds)
         for name, (_, factor) in made.items():
             cost = least[name] / least["fedavg"]
             row = table.setdefault(name, {"factor": factor})
@@ -157,7 +143,7 @@ def test_what_servers_train_beside_merging(benchmark, model):
         return between_rounds
 
     contenders = {name: servers({"name": name}) for name in ["fedavg", *TRAIN]}
-    least = benchmark.pedantic(least_seconds, args=(contenders, WORKS[model][-1] / 4), rounds=1)
+    least = benchmark.pedantic(least_cpu_s, args=(contenders, size(4, 1), WORKS[model][-1] / 4), rounds=1)
     show(benchmark, f"between two rounds of {model}", {name: {"ms": 1e3 * seconds} for name, seconds in least.items()})
 
 

@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from edited_runs import forget_digests
 from sizes import size
+from whole_runs import TIMED, play
 
-from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.simulation import composition as simulation
 
 POLICIES, CLASSES = ("random", "best-channel", "fedcs", "availability-first"), 10
 SEEDS, ROUNDS = size((50, 300), (6, 60))
@@ -27,14 +26,7 @@ SEEDS, ROUNDS = size((50, 300), (6, 60))
 def folders(tmp_path_factory):
     """Copies of a timing-only run, each with a policy and seed of its own and accuracies as of a run that trains."""
     out = tmp_path_factory.mktemp("compared")
-    config = {
-        "seed": 12345,
-        "rounds": ROUNDS,
-        "round": {"payload_bits": 17_881_664.0},
-        "learning": {"training": "none", "pretrain": True},
-        "data": {"partition": "fedteddi"},
-    }
-    simulation.run(parse(config, "benchmark"), out / "one")
+    play(out / "one", TIMED, seed=12345, rounds=ROUNDS, round={"payload_bits": 17_881_664.0})
     forget_digests(out / "one")
     text = (out / "one/config.toml").read_text()
     rounds, metrics = read_table(out / "one", "rounds"), read_table(out / "one", "metrics")

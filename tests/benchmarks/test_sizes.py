@@ -10,6 +10,7 @@ from statistics import median
 import numpy as np
 import pytest
 from sizes import least_cpu_s, size
+from whole_runs import TIMED, merged
 
 from edgesim.config_file import parse
 from edgesim.folder.records import NoTables
@@ -74,14 +75,8 @@ def test_rounds_of_sizes_by_the_channel_beside_rounds_of_one_size(benchmark, upl
     (upload, fixed), (more, follows) = CASES[name]
 
     def begun(upload, knobs):
-        values = {
-            "rounds": 1_000_000,
-            "devices": {"count": DEVICES},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "pretrain": True},
-            "round": BY_COUNT | {"count": uploads} | knobs,
-            "upload": upload,
-        }
+        values = {"rounds": 1_000_000, "devices": {"count": DEVICES}, "round": BY_COUNT | {"count": uploads} | knobs}
+        values = merged(TIMED, values, {"upload": upload})
         run = contexts.enter_context(Simulation(complete(parse(values, "benchmark"))))
         run.make_server(NoTables())
         run.begin()

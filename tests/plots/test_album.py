@@ -47,40 +47,38 @@ def drawn(saved) -> list[str]:
 def folder(tmp_path_factory, study_writer, saved) -> Path:
     """A study and its figures; no test changes what lies there."""
     folder = tmp_path_factory.mktemp("drawn")
-    draw([study_writer(folder / "study", GRID, rounds=3)], folder / "figures")
-    return folder
+    draw([study_writer(folder / "study", GRID, rounds=3)], folder / "study/plots")
+    return folder / "study"
 
 
 @pytest.fixture
 def study(tmp_path, folder) -> Path:
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "study"
+    return Path(shutil.copytree(folder, tmp_path / "study"))
 
 
-def test_nothing_is_drawn_again_while_nothing_has_changed_and_the_same_files_are_told(tmp_path, study, drawn):
-    again = draw([study], tmp_path / "figures")
+def test_nothing_is_drawn_again_while_nothing_has_changed_and_the_same_files_are_told(study, drawn):
+    there = {path for path in (study / "plots").iterdir() if path.suffix in (".png", ".svg")}
+    assert set(draw([study], study / "plots")) == there
     assert not drawn
-    assert all(path.is_file() for path in again)
-    assert [path.name for path in again] == [path.name for path in draw([study], tmp_path / "fresh")]
 
 
 @pytest.mark.parametrize("harm", ["lost", "edited"])
-def test_a_figure_that_is_gone_or_was_edited_is_drawn_again_and_no_other(tmp_path, study, drawn, harm):
-    path = tmp_path / "figures" / "energy.svg"
+def test_a_figure_that_is_gone_or_was_edited_is_drawn_again_and_no_other(study, drawn, harm):
+    path = study / "plots" / "energy.svg"
     before = path.read_bytes()
     path.unlink() if harm == "lost" else path.write_bytes(before + b" ")
-    draw([study], tmp_path / "figures")
+    draw([study], study / "plots")
     assert drawn == ["energy"]
     assert path.read_bytes() == before
 
 
-def test_a_run_that_has_changed_is_drawn_in_every_figure_that_shows_it(tmp_path, study, drawn, run_writer):
-    shown = {path.stem for path in draw([study], tmp_path / "figures")}
+def test_a_run_that_has_changed_is_drawn_in_every_figure_that_shows_it(study, drawn, run_writer):
+    shown = {path.stem for path in draw([study], study / "plots")}
     folder = study / "run1-s1"
     for file in folder.iterdir():
         file.unlink()
     run_writer(folder, seed=7, policy="fedteddi", rounds=3)
-    draw([study], tmp_path / "figures")
+    draw([study], study / "plots")
     # These show the study's first run alone.
     assert set(drawn) == shown - {"gantt", "band_use", "partition", "cell_map"}
 
@@ -93,41 +91,47 @@ def test_another_round_is_another_chart(tmp_path, run_writer, drawn):
     assert drawn == ["gantt", "band_use"]
 
 
-def test_another_format_is_drawn_beside_the_files_that_are_there(tmp_path, study, drawn):
-    there = draw([study], tmp_path / "figures")
-    (tmp_path / "figures/energy.png").unlink()
-    files = draw([study], tmp_path / "figures", formats=("png", "pdf"))
+def test_another_format_is_drawn_beside_the_files_that_are_there(study, drawn):
+    there = draw([study], study / "plots")
+    (study / "plots/energy.png").unlink()
+    files = draw([study], study / "plots", formats=("png", "pdf"))
     assert {path.suffix for path in files} == {".png", ".pdf"}
     assert len(files) == len(there)
     assert len(drawn) == len(there) / 2
     assert all(path.is_file() for path in (*files, *there))
     drawn.clear()
-    assert draw([study], tmp_path / "figures", formats=("png", "pdf")) == files
-    assert draw([study], tmp_path / "figures") == there
+    assert draw([study], study / "plots", formats=("png", "pdf")) == files
+    assert draw([study], study / "plots") == there
     assert not drawn
 
 
-def test_another_target_is_another_figure_of_accuracy(tmp_path, study, drawn):
+def test_another_target_is_another_figure_of_accuracy(study, drawn):
     plan = json.loads((study / "plan.json").read_text())
     (study / "plan.json").write_text(json.dumps(plan | {"target": 0.7}))
-    draw([study], tmp_path / "figures")
+    draw([study], study / "plots")
     assert {"accuracy_rounds", "rounds_to_target"} <= set(drawn)
     assert "energy" not in drawn
 
 
-def test_another_version_of_the_code_draws_all_again(tmp_path, study, drawn, monkeypatch):
+def test_another_version_of_the_code_draws_all_again(study, drawn, monkeypatch):
     monkeypatch.setattr(products, "_code_digest", lambda: "another")
-    all_of_them = draw([study], tmp_path / "figures")
+    all_of_them = draw([study], study / "plots")
     assert {path.stem for path in all_of_them} == set(drawn)
 
 
-def test_notes_that_cannot_be_read_only_cost_a_drawing(tmp_path, study, drawn):
-    notes = tmp_path / "figures" / "made.json"
+def test_a_note_that_cannot_be_read_only_costs_a_drawing(study, drawn):
+    notes = study / "plots" / "made.json"
     notes.write_text(json.dumps(json.loads(notes.read_text()) | {"energy.svg": 3, "all figures as png, svg": 3}))
-    draw([study], tmp_path / "figures")
+    draw([study], study / "plots")
     assert drawn == ["energy"]
-    notes.write_text("[]")
-    all_of_them = draw([study], tmp_path / "figures")
+
+
+def test_notes_of_which_none_can_be_read_cost_all_drawings(tmp_path, run_writer, drawn):
+    run = run_writer(tmp_path / "run", rounds=2)
+    draw([run], tmp_path / "figures")
+    drawn.clear()
+    (tmp_path / "figures/made.json").write_text("[]")
+    all_of_them = draw([run], tmp_path / "figures")
     assert {path.stem for path in all_of_them} == set(drawn)
 
 
@@ -147,8 +151,9 @@ def test_a_scenarios_second_end_reads_no_table_of_its_runs_and_says_the_same(stu
     assert capsys.readouterr().out == first
 
 
-def test_a_knob_compared_with_two_references_leaves_both_tables_and_figures(tmp_path, study_writer, drawn):
-    study = study_writer(tmp_path / "study", [{"server": server} for server in ("own", "mifa", "kpfl")])
+def test_a_knob_compared_with_two_references_leaves_both_tables_and_figures(tmp_path, study_writer, drawn, monkeypatch):
+    monkeypatch.setattr("edgesim.scenario.closing.draw", lambda *_, **__: [])
+    study = study_writer(tmp_path / "study", [{"server": server} for server in ("own", "mifa", "kpfl")], rounds=3)
     scenario.conclude(study, [("server", "own"), ("server", "kpfl")])
     found = {path.stem: set(pd.read_csv(path)["server"]) for path in study.glob("differences-server*.csv")}
     assert found == {"differences-server-own": {"mifa", "kpfl"}, "differences-server-kpfl": {"own", "mifa"}}

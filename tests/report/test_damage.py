@@ -16,33 +16,30 @@ from edgesim.simulation import composition as simulation
 
 CONFIG = {
     "seed": 4,
-    "rounds": 3,
-    "devices": {"count": 5, "battery_j": 5.0, "recharge_w": 0.3},
+    "rounds": 2,
+    "devices": {"count": 3, "battery_j": 5.0, "recharge_w": 0.3},
     "round": {"payload_bits": 4e6, "tmax_s": 0.8},
     "learning": {"training": "none", "pretrain": True},
-    "data": {"partition": "fedteddi"},
+    "data": {"dataset": "none", "partition": "fedteddi"},
 }
 STRANGE = {
     "whole": [None, 2**31 - 2],
-    "number": [None, float("nan"), -1.0, 1e299],
+    "number": [None, -1.0, 1e299],
     "text": ["\x1b[2J"],
 }
-
-
-def kind(field: pa.Field) -> str | None:
-    if pa.types.is_integer(field.type):
-        return "whole"
-    if pa.types.is_floating(field.type):
-        return "number"
-    return "text" if pa.types.is_string(field.type) else None
 
 
 CASES = [
     (table, field.name, value)
     for table, schema in SCHEMAS.items()
     for field in schema
-    if kind(field)
-    for value in STRANGE[str(kind(field))]
+    for has_kind, kind in (
+        (pa.types.is_integer, "whole"),
+        (pa.types.is_floating, "number"),
+        (pa.types.is_string, "text"),
+    )
+    if has_kind(field.type)
+    for value in STRANGE[kind]
 ]
 
 
@@ -64,7 +61,9 @@ def test_strange_values_of_a_table_are_shown_or_refused_in_one_line(whole, tmp_p
         values = [value if number % 2 or row == 1 else one for row, one in enumerate(read[name].to_pylist())]
         column = pa.array(values, type=SCHEMAS[table].field(name).type)
         pq.write_table(read.set_column(place, name, column), folder / f"{table}.parquet")
-        for command in (["report", str(folder)], ["export", str(folder), "--csv", str(folder / "csv")]):
+        # What is exported is what is read; of each column one value is enough.
+        commands = [["report", str(folder)], ["export", str(folder), "--csv", str(folder / "csv")]]
+        for command in commands if value is None else commands[:1]:
             done = CliRunner().invoke(app, command)
             told = done.stderr.strip()
             assert done.exit_code in (0, 2), (name, value, done.exception)
