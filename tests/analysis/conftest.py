@@ -9,6 +9,8 @@ from edited_runs import forget_digests, write_plan
 
 from edgesim.folder.records import RunWriter
 
+Paths = Sequence[Sequence[float | None]]
+
 
 def write_run(
     folder: Path,
@@ -57,8 +59,9 @@ def write_run(
 
 def write_study(
     folder: Path,
-    runs: Sequence[tuple[dict[str, str | float], int, str, Sequence[float | None]]],
+    runs: Sequence[tuple[dict[str, str | float], int, str, Sequence[float | None]]] | Mapping[str, Paths],
     *,
+    knobs: Mapping[str, str | float] | None = None,
     target: float | None = 0.75,
     start: float | None = 0.5,
     configs: Sequence[Mapping[str, object] | None] | None = None,
@@ -66,8 +69,13 @@ def write_study(
 ) -> Path:
     """A study of (knobs, seed, status, accuracies); only the finished runs get a folder.
 
+    Or of the accuracies of each policy on seeds 0, 1 and so on, at the same further ``knobs``.
+
     ``configs`` are further sections of each run's configuration, ``classes`` its accuracies by class and round.
     """
+    if isinstance(runs, Mapping):
+        by_policy = [({"policy": policy, **(knobs or {})}, paths) for policy, paths in runs.items()]
+        runs = [(of, seed, "finished", path) for of, paths in by_policy for seed, path in enumerate(paths)]
     plan = []
     folder.mkdir()
     for i, (knobs, seed, status, accuracies) in enumerate(runs):

@@ -20,13 +20,10 @@ def course(rounds: int) -> list[float]:
 
 
 def study_of(folder, study_writer, rounds=ROUNDS, **knobs):
-    runs = [
-        ({"policy": policy, **knobs}, seed, "finished", course(needed))
-        for policy, of_seeds in rounds.items()
-        for seed, needed in enumerate(of_seeds)
-    ]
-    configs = [{"selection": {"policy": of["policy"]}, "learning": {"lr": knobs.get("lr", 0.1)}} for of, *_ in runs]
-    return study_writer(folder, runs, configs=configs)
+    lr = {"learning": {"lr": knobs.get("lr", 0.1)}}
+    configs = [{"selection": {"policy": policy}, **lr} for policy, of in rounds.items() for _ in of]
+    paths = {policy: [course(needed) for needed in of] for policy, of in rounds.items()}
+    return study_writer(folder, paths, knobs=knobs, configs=configs)
 
 
 @pytest.fixture(scope="module")
@@ -107,11 +104,10 @@ def test_an_unknown_measure_knob_or_reference_is_refused_by_name(study, measure,
 
 
 def test_a_measure_that_some_runs_lack_is_refused_with_their_names(tmp_path, study_writer):
-    runs = [({"policy": policy}, seed, "finished", [0.8, 0.9] if policy == "random" else [None, None])
-            for policy in ("random", "oort") for seed in range(2)]  # fmt: skip
-    partial = study_writer(tmp_path / "partial", runs)
+    untested = [[None, None]] * 2
+    partial = study_writer(tmp_path / "partial", {"random": [[0.8, 0.9]] * 2, "oort": untested})
     told = refused([partial], ["final_accuracy"], "policy")
-    none = study_writer(tmp_path / "none", [(of, seed, status, [None]) for of, seed, status, _ in runs], start=None)
+    none = study_writer(tmp_path / "none", {"random": untested, "oort": untested}, start=None)
     said = "metric final_accuracy: no run has it (no model was tested)"
     assert refused([none], ["final_accuracy"], "policy").startswith(said)
     assert told == f"metric final_accuracy: null in 2 of 4 runs (no model was tested): {partial}/run2, {partial}/run3"
@@ -184,9 +180,7 @@ def test_measures_of_tables_and_of_a_runs_own_scale_are_found(study):
 
 def equal_accuracies(folder, study_writer, images):
     """Three seeds in each of which one policy's final accuracy is 0.002 above the other's."""
-    runs = [({"policy": policy}, seed, "finished", [value] * 5)
-            for policy, value in (("random", 0.8), ("fedteddi", 0.802)) for seed in range(3)]  # fmt: skip
-    study_writer(folder, runs)
+    study_writer(folder, {"random": [[0.8] * 5] * 3, "fedteddi": [[0.802] * 5] * 3})
     for run in read_study(folder).finished if images else []:
         facts = json.loads((run.folder / "run.json").read_text())
         (run.folder / "run.json").write_text(json.dumps(facts | {"test_images": images}))

@@ -18,10 +18,9 @@ ROUNDS = {"random": [30, 31, 32, 33, 34], "fedteddi": [4, 16, 5, 17, 9], "oort":
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, study_writer):
-    runs = [({"policy": policy}, seed, "finished", [0.6] * (needed - 1) + [0.8])
-            for policy, of in ROUNDS.items() for seed, needed in enumerate(of)]  # fmt: skip
-    runs[-1] = (*runs[-1][:3], [0.6] * 60)
-    return study_writer(tmp_path_factory.mktemp("typed") / "study", runs)
+    paths = {policy: [[0.6] * (needed - 1) + [0.8] for needed in of] for policy, of in ROUNDS.items()}
+    paths["oort"][-1] = [0.6] * 60
+    return study_writer(tmp_path_factory.mktemp("typed") / "study", paths)
 
 
 def edgesim(*arguments) -> tuple[int, str]:

@@ -227,19 +227,19 @@ def test_two_seeds_are_never_equivalent_and_three_that_are_a_round_apart_only_wi
     """12 rounds against 11 in each seed: within a tenth, 1.1, by an interval of no width; but rounds are rounded."""
     readings = []
     for seeds, rounds in ((2, (12, 11)), (3, (12, 11)), (5, (12, 11)), (2, (44, 44)), (3, (44, 44))):
-        chosen = zip(("oort", "random"), rounds, strict=True)
-        runs = [({"policy": policy}, seed, "finished", accuracies(needed))
-                for policy, needed in chosen for seed in range(seeds)]  # fmt: skip
-        folder = study_writer(tmp_path / f"{rounds[0]}-{seeds}", runs)
+        paths = {
+            policy: [accuracies(needed)] * seeds for policy, needed in zip(("oort", "random"), rounds, strict=True)
+        }
+        folder = study_writer(tmp_path / f"{rounds[0]}-{seeds}", paths)
         table = summarise_differences(differences(folder, "policy", "random"))
         readings.append(table.set_index("measure").loc["rounds_to_target", "reading"])
     assert readings == ["inconclusive", "inconclusive", "more", "inconclusive", "equivalent"]
 
 
 def test_choices_are_not_equivalent_where_a_run_never_reached_the_target(tmp_path, study_writer):
-    runs = [({"policy": policy}, seed, "finished", [0.6] * 30 if seed == 0 else accuracies(20))
-            for policy in ("oort", "random") for seed in range(6)]  # fmt: skip
-    table = summarise_differences(differences(study_writer(tmp_path / "study", runs), "policy", "random"))
+    paths = [[0.6] * 30, *[accuracies(20)] * 5]
+    folder = study_writer(tmp_path / "study", {"oort": paths, "random": paths})
+    table = summarise_differences(differences(folder, "policy", "random"))
     (row,) = table[table["measure"] == "rounds_to_target"].to_dict("records")
     assert (row["never"], row["ratio"], row["reading"]) == (1, 1.0, "inconclusive")
 

@@ -19,12 +19,7 @@ def shown(folder) -> str:
 
 def learnt(tmp_path, write, paths):
     """A study of accuracies by policy and seed."""
-    runs = [
-        ({"policy": policy, "tmax_s": 2.0}, seed, "finished", path)
-        for policy, of_seeds in paths.items()
-        for seed, path in enumerate(of_seeds)
-    ]
-    return shown(write(tmp_path / "study", runs))
+    return shown(write(tmp_path / "study", paths, knobs={"tmax_s": 2.0}))
 
 
 def path(rounds: int, of: int = 12) -> list[float]:

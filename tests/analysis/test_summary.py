@@ -117,8 +117,7 @@ def test_where_some_runs_never_reach_the_target_means_are_of_the_others_and_boun
 )
 def test_a_study_without_a_saving_says_why(tmp_path, study_writer, random, said):
     paths = {"random": random, "oort": [reaches_in(4), [MIDDLE] * 10]}
-    runs = [(knobs(policy), seed, "finished", path) for policy, of in paths.items() for seed, path in enumerate(of)]
-    folder = study_writer(tmp_path / "study", runs)
+    folder = study_writer(tmp_path / "study", paths, knobs={"tmax_s": 0.8})
     summary = summarise(folder)
     assert summary["saving"].isna().all()
     assert any(note.startswith(said) for note in footnotes(summary, folder))
@@ -138,8 +137,7 @@ def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_write
 
 @pytest.mark.parametrize(("last", "noted"), [(0.9, True), (0.31, False)])
 def test_intervals_of_accuracies_that_cannot_be_are_said_to_have_too_few_seeds(tmp_path, study_writer, last, noted):
-    runs = [(knobs("random"), seed, "finished", [0.1, 0.2, end]) for seed, end in enumerate((0.3, last))]
-    folder = study_writer(tmp_path / "study", runs, target=None)
+    folder = study_writer(tmp_path / "study", {"random": [[0.1, 0.2, end] for end in (0.3, last)]}, target=None)
     summary = summarise(folder)
     assert (summary["final_accuracy_high"] > 1).any() == noted
     assert any(note.startswith("Too few seeds") for note in footnotes(summary, folder)) == noted

@@ -39,7 +39,9 @@ def test_both_figures_show_a_run_of_a_day(tmp_path, run_writer):
     assert below.get_ylim()[1] < np.nanmax(drawn["checked in"])
     assert (above.get_yscale(), below.get_yscale()) == ("linear", "linear")
     assert not has_stale_updates([run])
-    run.updates["staleness"] = run.updates["device"] % 3
+    rows = run.updates
+    rows["staleness"] = np.minimum(rows["device"] % 3, rows["round"])
+    rows.to_parquet(run.folder / "updates.parquet")
     assert has_stale_updates([run])
     ages, shares = cumulative(Series("all", (run,)))
     assert shares == pytest.approx([np.mean(run.updates["staleness"] <= age) for age in ages])
