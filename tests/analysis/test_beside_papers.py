@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from whole_runs import TIMED, play
 
 import edgesim
+from edgesim.analysis.measures import measure
+from edgesim.analysis.runs import RunFolder
 
 
 @cache
@@ -57,6 +60,14 @@ def test_methods_of_afl_stand_beside_its_paper_and_are_compared_under_the_same_s
     said = capsys.readouterr().out
     assert "-0.020 ± 0.025" in said
     assert "0.918" in said
+
+
+def test_bytes_of_both_directions_are_those_of_afls_page(tmp_path):
+    """T9: 1 MB, 5 devices, 10 rounds: 100 MB."""
+    sizes = {"admission": "count", "count": 5, "payload_bits": 8e6, "allocator": "equal_share", "tmax_s": 600.0}
+    play(tmp_path, TIMED, rounds=10, round=sizes | {"computes": "selected"})
+    found = measure(RunFolder(tmp_path, {}, 0), None)
+    assert (found["bits_up"], found["bits_down"]) == (400e6, 400e6)
 
 
 AVERAGES = {

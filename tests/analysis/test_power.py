@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from edgesim.analysis.power import POWER, seeds_needed
+from edgesim.analysis.power import POWER, power, seeds_needed
 
 
 @settings(max_examples=20, deadline=None)
@@ -26,3 +28,11 @@ def test_no_difference_takes_infinitely_many_seeds_no_spread_two_and_half_a_stan
     assert seeds_needed(0.0, 1.0) == seeds_needed(1e-6, 1.0) == np.inf
     assert seeds_needed(1.0, 0.0) == 2
     assert math.isnan(seeds_needed(np.nan, 1.0))
+
+
+@pytest.mark.parametrize(("effect", "seeds", "alpha"), [(0.8, 12, 0.05), (1.5, 5, 0.05), (1.2, 14, 0.05 / 21)])
+def test_the_power_is_the_share_of_simulated_studies_that_tell_the_difference(effect, seeds, alpha):
+    draws = np.random.default_rng(5).normal(3 * effect, 3.0, (40_000, seeds))
+    told = stats.ttest_1samp(draws, 0, axis=1).pvalue < alpha
+    expected = power(3 * effect, 3.0, seeds, alpha)
+    assert told.mean() == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / len(draws)))

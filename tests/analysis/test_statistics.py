@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from edgesim.analysis.statistics import (
     Interval,
@@ -133,6 +134,18 @@ def test_wilcoxon_of_more_pairs_is_scipys_too_and_of_equal_ones_or_of_one_it_has
     assert wilcoxon_p(many) == stats.wilcoxon(many).pvalue
     assert wilcoxon_p([0.0, 0.0, 0.0]) == 1.0
     assert math.isnan(wilcoxon_p([2.0]))
+
+
+@given(SAMPLES, st.floats(0.1, 3))
+def test_d_z_is_t_over_the_root_of_n_and_d_av_that_of_statsmodels_for_equal_groups(sample, factor):
+    """Statsmodels pools two groups of equal size by the root mean of their variances."""
+    first = np.array(sample)
+    second = factor * first[::-1] + np.arange(len(sample))
+    found, count = effect(first, second), len(sample)
+    if np.std(first - second) > 1e-3 and np.std(first) > 1e-3:
+        assert found.d_z == pytest.approx(stats.ttest_rel(first, second).statistic / np.sqrt(count), rel=1e-6)
+        pooled = CompareMeans(DescrStatsW(first), DescrStatsW(second)).std_meandiff_pooledvar * np.sqrt(count / 2)
+        assert found.d_av == pytest.approx((first.mean() - second.mean()) / pooled, rel=1e-6)
 
 
 def test_effects_without_spread_are_infinite_and_of_equal_pairs_undefined():

@@ -130,7 +130,9 @@ def test_each_row_is_of_the_kind_that_reading_its_task_row_by_row_gives(rows, me
             sent = "cancelled" in ends or any(row[2] == "upload" for row in task)
             expected.append(bad[0] if bad else "unused" if sent else "dropped")
     assert kinds(table, updates(*merged)).tolist() == expected
-    whole = totals(work_by_kind(table, updates(*merged)))["joules"]
+    amounts = totals(work_by_kind(table, updates(*merged)))
+    assert amounts["bits"].sum() == sum(row[6] for row in rows)
+    whole = amounts["joules"]
     if whole.sum() > 0:
         # Promised to the last digit.
         wasted = whole.drop("useful", errors="ignore").sum()

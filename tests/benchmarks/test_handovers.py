@@ -1,6 +1,6 @@
 """Bits of uploads over very many handovers: what each piece of an upload carries is the integral of its rate.
 
-At its full size there are 100,000 handovers, which takes several minutes; at the least size some hundreds.
+At its full size there are 100,000 handovers, which takes several minutes; at the least size some thousands.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
 from edgesim.streams import Streams
 
-HANDED_OVER, INTERRUPTION_S, PAYLOAD_BITS = size(100_000, 500), 0.05, 6e7
+HANDED_OVER, INTERRUPTION_S, PAYLOAD_BITS = size(100_000, 3_000), 0.05, 6e7
 NOISE_W_PER_HZ = 10 ** ((-174.0 - 30.0) / 10)
 CONFIG = {
     "seed": 5,
-    "rounds": size(25, 1),
-    "devices": {"count": size(60, 30)},
-    "round": {"payload_bits": PAYLOAD_BITS, "tmax_s": 40.0, "admission": "count", "count": size(60, 30),
+    "rounds": size(25, 3),
+    "devices": {"count": 60},
+    "round": {"payload_bits": PAYLOAD_BITS, "tmax_s": 40.0, "admission": "count", "count": 60,
               "allocator": "equal_share", "computes": "selected"},
     "data": {"dataset": "none"},
     "learning": {"training": "none"},
