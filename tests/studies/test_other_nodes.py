@@ -62,14 +62,10 @@ def blind_node(ray_nodes, folder, size="64m", hidden=()):
     try:
         yield process
     finally:
-        end(process)
-
-
-def end(process):
-    """All processes of a node at once."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        # All processes of the node at once.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
 
 
 def test_a_run_that_fills_the_disk_of_its_node_fails_in_a_line_and_the_others_are_fetched(tmp_path, ray_nodes):
