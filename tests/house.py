@@ -7,17 +7,20 @@ that holds anything beside blanks, comments and docstrings. A test of a world's 
 ``radio``, ``devices``, ``traces`` or of the engine's bands in another package; the records of which recordings consist
 are data, not a world. A comparison of the protocol with a name is one that holds the name of a protocol outside the
 registry, or a mapping that does, such as the conditions of a rule. An answer of a half is a public method or attribute
-that its base class states in its body. Words are those of ``docs/words.py``; that no import runs up is what
-``lint-imports`` sees to.
+that its base class states in its body. Calls of a round are those of edgesim's Python functions, generators each time
+they resume, in the mean of rounds 2 to 8 of FedTeddi on digits with 30 devices, tested in each. Words are those of
+``docs/words.py``; that no import runs up is what ``lint-imports`` sees to.
 """
 
 import ast
 import io
 import runpy
 import sys
+import tempfile
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import networkx as nx
 
@@ -122,6 +125,34 @@ def protocol_names(files: dict[str, Path]) -> list[str]:
     ]
 
 
+ROUND = {
+    "rounds": 8,
+    "selection": {"policy": "fedteddi"},
+    "data": {"dataset": "digits", "partition": "fedteddi"},
+    "learning": {"pretrain": True},
+    "round": {"payload_bits": 17_881_664},
+}
+
+
+def calls_of_a_round(root: Path) -> int:
+    """Python functions of edgesim that a round of FedTeddi calls."""
+    sys.path.insert(0, str(root))
+    from edgesim.config_file import parse
+    from edgesim.simulation import composition
+
+    here, calls, at = str(root / "edgesim"), 0, list[int]()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.startswith(here)
+
+    with tempfile.TemporaryDirectory() as folder:
+        sys.setprofile(count)
+        composition.run(parse(ROUND, "round"), Path(folder) / "run", on_round=lambda _: at.append(calls))
+        sys.setprofile(None)
+    return round((at[-1] - at[0]) / (len(at) - 1))
+
+
 def answers(text: str, name: str) -> int:
     """Answers of a class of a module: methods and attributes in its body whose names begin with a letter."""
     (base,) = (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == name)
@@ -157,7 +188,7 @@ def numbers(root: Path) -> dict[str, object]:
 
 def main(root: Path) -> None:
     """Print each number; of what should not be there each case, too."""
-    for words, value in numbers(root).items():
+    for words, value in (numbers(root) | {"Python calls of a round": calls_of_a_round(root)}).items():
         print(f"{words:28} {len(value) if isinstance(value, list) else value:>7,}")
         for case in value if isinstance(value, list) else ():
             print(f"    {case}")

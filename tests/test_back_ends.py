@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from edgesim import Study, grid, run_study
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import SCHEMAS, read_run, read_table
@@ -19,6 +20,8 @@ from edgesim.learning.learner import TorchLearner
 from edgesim.learning.transforms.encode import Encode
 from edgesim.learning.transforms.transform import Passed, Updates
 from edgesim.simulation import composition as simulation
+
+POLICIES = ["random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi"]
 
 
 def _run(folder: Path, cores: int = 1, rounds: int = 3, **learning) -> None:
@@ -39,9 +42,10 @@ def _differing(one: Path, other: Path) -> set[str]:
     return {file for file in files if (one / file).read_bytes() != (other / file).read_bytes()}
 
 
-def test_a_study_has_the_same_tables_on_every_back_end(tmp_path):
+@pytest.mark.parametrize("model", ["mlp", pytest.param("fedteddi-cnn", marks=pytest.mark.slow)])
+def test_a_study_has_the_same_tables_on_every_back_end(model, tmp_path):
     for name in ("loop", "workers", "stacked"):
-        _run(tmp_path / name, model="mlp", back_end=name)
+        _run(tmp_path / name, model=model, back_end=name)
         assert read_run(tmp_path / name)["back_end"] == name
     assert _differing(tmp_path / "loop", tmp_path / "workers") == set()
     for table in ("rounds", "activities", "updates"):
@@ -141,6 +145,22 @@ def test_what_devices_train_is_the_same_stacked_before_it_is_coded(tmp_path, mon
         assert float((alone - stacked).norm()) < 1e-4 * float(alone.norm())
     events = [(tmp_path / name / "activities.parquet").read_bytes() for name in trained]
     assert events[0] == events[1]
+
+
+@pytest.mark.slow
+def test_the_summary_of_fedteddis_study_is_the_same_stacked_as_in_the_loop(tmp_path):
+    """All eight policies: whom they pick by losses, norms and gradients must not hang on a back end."""
+    base = {
+        "rounds": 3,
+        "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
+        "learning": {"pretrain": True, "pretrain_max_epochs": 2},
+        "data": {"partition": "fedteddi"},
+    }
+    axes = {"selection.policy": POLICIES, "learning.back_end": ["loop", "stacked"]}
+    run_study(Study("both", grid(base, axes, [3]), target=0.535), tmp_path, jobs=1)
+    summary = pd.read_csv(tmp_path / "summary.csv").set_index(["back_end", "policy"])
+    assert len(summary) == 16
+    pd.testing.assert_frame_equal(summary.loc["stacked"], summary.loc["loop"], rtol=2e-3)
 
 
 @pytest.mark.slow

@@ -123,6 +123,7 @@ def test_what_is_wrong_with_the_words_of_a_command_is_one_line_with_where_to_loo
             "run run.toml --set seed=2 --set round.admission=count",
             "error: --set round.admission=count: round.admission = 'count' needs round.count: ",
         ),
+        ("run run.toml --set round.count=5", "set round.count=5: round.count = 5 needs round.admission = 'count', not"),
         (
             "run run.toml --set mobility.model=waypoint --set mobility.speed_mps=[0,1]",
             "set mobility.speed_mps=[0,1]: model 'waypoint': mobility.speed_mps: expected a least speed above 0",

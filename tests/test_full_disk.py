@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 import tomli_w
 from fuzz_inputs import BASE, WEEK
+from refusals import in_one_line
 from rich.console import Console
+from stopped_runs import content
 from typed_commands import edgesim_lines
 
 from edgesim import Study, grid, run_study
@@ -25,6 +27,10 @@ from edgesim.studies.ledger import read_ledger
 
 ROUNDS = 40
 RUN = BASE | {"rounds": ROUNDS}
+TRAINED = BASE | {
+    "data": {"dataset": "digits", "partition": "fedteddi", "samples_per_device": 8},
+    "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
+}
 
 
 @contextmanager
@@ -72,6 +78,19 @@ def test_a_run_that_fills_the_disk_ends_in_a_line_and_the_next_start_runs_it(byt
     assert read_run(out)["status"] == "finished"
     assert len(read_table(out, "rounds")) == ROUNDS
     assert not [path for path in out.iterdir() if path.suffix in (".part", ".arrow")]
+
+
+def test_a_run_whose_checkpoints_fill_the_disk_goes_on_to_the_same_bytes_once_there_is_room(tmp_path):
+    config = parse(TRAINED, "test")
+    simulation.run(config, tmp_path / "undisturbed")
+    for bytes_per_file in (300, 8_000, 20_000):
+        out = tmp_path / str(bytes_per_file)
+        with room(bytes_per_file), in_one_line("File too large"):
+            simulation.run(config, out, checkpoint_s=0.0)
+        assert not list(out.glob("lease-*"))
+        assert simulation.run(config, out, checkpoint_s=0.0).status == "finished"
+        assert content(out) == content(tmp_path / "undisturbed")
+        assert not [path for path in out.iterdir() if path.suffix in (".part", ".arrow")]
 
 
 def test_a_disk_that_is_full_between_two_rounds_leaves_the_rounds_before_and_says_that_the_run_failed(tmp_path):

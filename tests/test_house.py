@@ -22,6 +22,14 @@ import edgesim
 ROOT = Path(__file__).parents[1]
 
 
+def test_the_top_level_has_what_the_card_of_the_project_names():
+    """Of git's files where this is a clone: a folder that only this machine has does not count."""
+    named = {"pyproject.toml", "edgesim", "channels", "traces", "scenarios", "tests", "plots", "README.md"}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    assert named <= ({path.partition("/")[0] for path in listed.splitlines()} or {path.name for path in ROOT.iterdir()})
+    assert {"README.md", "gallery.toml", "accuracy_rounds.png"} <= {path.name for path in (ROOT / "plots").iterdir()}
+
+
 def test_every_public_name_can_be_had():
     assert [name for name in edgesim.__all__ if getattr(edgesim, name, None) is None] == []
 

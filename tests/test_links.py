@@ -15,6 +15,7 @@ from typed_commands import edgesim_lines
 from edgesim import Study, grid, run_study
 from edgesim.base import content
 from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import own_file
 from edgesim.config_file import parse
 from edgesim.plots import style
 from edgesim.plots.gallery import draw
@@ -207,3 +208,7 @@ def test_a_name_of_content_does_not_lead_out_of_its_folder(name):
     Path("../secret.toml").write_text("")
     with pytest.raises(EdgesimError, match="channels: no file"):
         content.find("channels", name, ".toml")
+
+
+def test_what_is_written_to_a_device_of_the_system_leaves_it_there():
+    assert own_file(Path("/dev/null")).exists()

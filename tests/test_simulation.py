@@ -70,7 +70,10 @@ def test_two_policies_of_one_seed_see_the_same_compute_delays(tmp_path):
 
 @pytest.mark.parametrize(
     ("policy", "all_train"),
-    [("random", False), ("fedteddi", False), ("best-norm", True)],
+    [
+        (name, name == "best-norm")
+        for name in ("random", "fedteddi", "best-norm", "best-channel", "pure-drift", "fed-cbs")
+    ],
 )
 def test_jobs_run_only_where_their_result_is_used_and_cost_no_time_but_simulated_one(tmp_path, policy, all_train):
     simulation.run(config(policy), tmp_path / "real")

@@ -1,6 +1,6 @@
 """Killed and stopped runs and studies leave nothing behind, and can be read and started again.
 
-``EDGESIM_KILLS=200`` kills and stops so many instead of 2; of three the last one is a study.
+``EDGESIM_KILLS=200`` kills and stops so many instead of 3, of which the last one is a study.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ALL = int(os.environ.get("EDGESIM_KILLS", "2"))
+ALL = int(os.environ.get("EDGESIM_KILLS", "3"))
 
 
 @pytest.mark.slow

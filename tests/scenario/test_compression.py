@@ -245,3 +245,48 @@ def test_verdicts_and_winners_of_the_page_are_those_of_the_committed_runs(tmp_pa
     points = 100 * pd.concat(behind)["difference"]
     assert f"Random), by {points.min():.0f} to {points.max():.0f} points" in text
     assert "At equal *bits* randk is the one winner at eight, nine and nine of the twelve places." in text
+
+
+@pytest.mark.slow
+def test_what_the_page_says_of_comparisons_with_none_and_of_rounds_is_that_of_the_committed_runs():
+    pairs = pd.concat({policy: pairs_of(policy) for policy in POLICIES}, names=["policy"])
+    pairs = pairs[pairs["p_holm"] < 0.05].assign(points=lambda of: 100 * of["difference"])
+    seconds, joules = (pairs[pairs["cost"] == cost] for cost in ("seconds", "joules"))
+    gains, lost = seconds.query("worse == 'none'"), joules.query("better == 'none'")
+
+    def span(of):
+        return f"{of.min():.0f} to {of.max():.0f}"
+
+    late = gains[gains["place"] == "20 MHz, 1.6 s"].groupby("better")["points"]
+    assert (late.size()[["randk", "sign", "qsgd 4 bits"]] == 3).all()
+    randk, sign, qsgd = (span(late.get_group(codec)) for codec in ("randk", "sign", "qsgd 4 bits"))
+    (early,) = gains[gains["place"].str.endswith("0.4 s")].reset_index().to_dict("records")
+    assert (early["better"], early["place"], early["policy"]) == ("qsgd that fits", "5 MHz, 0.4 s", "best-channel")
+    behind = seconds.groupby(["policy", "worse"])["place"].nunique().unstack("worse")
+    assert (sorted(behind["topk"]), "randk" in behind, "none" in {*joules["worse"]}) == ([8, 10, 10], False, False)
+    slow = lost[lost["worse"].str.startswith("topk") & ~lost["place"].str.endswith("0.4 s")]
+    of_none = pairs_of("random").query("cost == 'joules' and (better == 'none' or worse == 'none')")
+    compared = of_none[~of_none["place"].str.endswith("0.4 s")]["place"].nunique() * 3 * len(POLICIES)
+    wide = lost[(lost["place"] == "20 MHz, 0.8 s") & lost["worse"].isin(["qsgd that fits", "randk stream"])]
+    assert len(wide) == 2 * len(POLICIES)
+    spent = rows()[rows()["cost"] == "seconds"]
+    rounds = spent[spent["place"].str.endswith("1.6 s")].groupby("codec")["rounds"]
+    assert all((rounds.get_group(codec) == 10).all() for codec in SCRIPT["CODECS"] if re.search("fits|stream", codec))
+    of_policy = spent.pivot_table(index=["place", "codec", "seed"], columns="policy", values="value")
+    equal = (of_policy["random"] == of_policy["best-channel"]).sum()
+    apart = 100 * (of_policy.max(axis=1) - of_policy.min(axis=1)).unstack("codec")
+    means = apart[apart["none"].notna()].mean()
+    others = means.drop("none")
+    text, _ = section()
+    sentences = (
+        f"it is {randk} points more accurate than updates as they are, sign {sign} and qsgd with 4 bits {qsgd}",
+        "At 0.4 s one comparison with `none` is significant (qsgd that fits, 5 MHz, Best Channel)",
+        "topk of one size is ruled out at eight to ten of the twelve places, randk nowhere",
+        "Nothing is shown to be better than `none` where `none` can send",
+        f"behind `none` in {len(slow)} of {compared} comparisons, by {span(slow['points'])} points",
+        f"under every policy, by {span(wide['points'])}",
+        f"randk with 1 % of the numbers makes {span(rounds.get_group('randk'))} rounds and everything",
+        f"{equal} of {len(of_policy):,} runs are equally accurate",
+        f"lie {means['none']:.1f} points apart without a codec and {others.min():.1f} to {others.max():.1f} with",
+    )
+    assert [sentence for sentence in sentences if sentence not in text] == []

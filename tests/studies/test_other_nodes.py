@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,10 +36,14 @@ mount -t tmpfs -o size={size} tmpfs {folder} && mkdir {folder}/tmp && exec {ray}
 
 
 @contextmanager
-def blind_node(ray_nodes, folder, size="64m"):
-    """A node of two processors with an empty disk in the place of a folder; its process, once it is there."""
+def blind_node(ray_nodes, folder, size="64m", hidden=()):
+    """A node of two processors with an empty disk in the place of a folder; its process, once it is there.
+
+    It does not see the folders ``hidden`` either.
+    """
     ray = Path(sys.executable).with_name("ray")
-    script = NODE.strip().format(size=size, folder=folder, ray=ray, address=ray_nodes.address)
+    script = "".join(f"mount -t tmpfs tmpfs {each} && " for each in hidden)
+    script += NODE.strip().format(size=size, folder=folder, ray=ray, address=ray_nodes.address)
     command = ["unshare", "--mount", "--map-root-user", "sh", "-c", script]
     environment = os.environ | {"TMPDIR": f"{folder}/tmp"}
     here = subprocess.run([*command[:3], "true"], capture_output=True, check=False).returncode
@@ -111,3 +116,18 @@ def test_what_comes_back_with_another_hash_is_not_taken(tmp_path, ray_nodes):
     assert {path.name: path.read_bytes() for path in here.iterdir()} == {
         path.name: path.read_bytes() for path in there.iterdir()
     }
+
+
+def test_a_node_without_edgesim_is_named_before_anything_is_written(tmp_path, ray_nodes):
+    packages = Path(sysconfig.get_path("purelib"))
+    roots = {Path(line) for link in packages.glob("*edgesim*.pth") for line in link.read_text().splitlines()}
+    hidden = {Path(edgesim.__file__).parent, *(root / "edgesim" for root in [*roots, packages])}
+    (tmp_path / "folder").mkdir()
+    with (
+        blind_node(ray_nodes, tmp_path / "folder", hidden=[each for each in hidden if each.is_dir()]),
+        pytest.raises(
+            EdgesimError, match=r"^Ray: node \S+ \(\S+\) cannot load edgesim \(.*No module named 'edgesim.*\)$"
+        ),
+    ):
+        run_study(Study("s", grid(BASE, {}, [0])), tmp_path / "out", executor=edgesim.Ray(ray_nodes.address))
+    assert not (tmp_path / "out").exists()
