@@ -9,6 +9,7 @@ from arriving import arrive
 from contract import make_config, new_learner, two_frames, work
 from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
+from whole_runs import play
 
 from edgesim.learning.algorithms.cfed import Cfed, _shard
 from edgesim.learning.algorithms.records import Devices, Sizes
@@ -173,3 +174,29 @@ def test_reviewers_train_on_public_images_alone():
             assert set(promise.job.samples) <= set(own if learns[device] else learner.federation.public)
             assert ("teacher" in promise.job.given) != learns[device]
     learner.close()
+
+
+def test_what_devices_compute_is_charged_by_role(tmp_path):
+    """Beside a run in which all jobs take as long. An epoch is 40 samples; devices 0 and 1 have 19 public images, all
+    others 18.
+    """
+    world = {
+        "seed": 2,
+        "rounds": 4,
+        "devices": {"count": 10, "mu_samples_per_s": 400.0},
+        "radio": {"bandwidth_hz": 4e6},
+        "round": {"tmax_s": 1.0, "payload_bits": 2e5, "computes": "selected"},
+        "data": {"partition": "iid", "samples_per_device": 40, "public": "carved"},
+        "learning": {"pretrain": False, "epochs": 1, "training": "none"},
+    }
+    columns = {}
+    for cost in ("passes", "equal"):
+        played = play(tmp_path / cost, world, algorithm={"name": "cfed", "task_rounds": 2, "compute_cost": cost})
+        computed = played.activities.query("activity == 'compute'").set_index(["round", "device"])
+        columns[cost] = computed["t_end_s"] - computed["t_start_s"]
+    factors = columns["passes"] / columns["equal"]
+    assert len(factors.dropna()) == len(factors) > 20
+    for round, rows in factors.droplevel("round").groupby(factors.index.get_level_values("round")):
+        reviews = rows[(rows - 1).abs() > 1e-9]
+        assert len(reviews) == (len(rows) - math.ceil(0.6 * len(rows) - 1e-9) if round > 2 else 0)
+        assert reviews.tolist() == pytest.approx([4 * (19 if device < 2 else 18) / 120 for device in reviews.index])

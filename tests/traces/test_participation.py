@@ -163,7 +163,7 @@ def timed(model: str, by: str) -> dict[str, object]:
 @pytest.mark.parametrize("by", ["rounds", pytest.param("seconds", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("model", "options"), LAWS)
 def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had_none(model, options, by):
-    own, rounds = {**options, **timed(model, by)}, 1200 if by == "seconds" else 500
+    own, rounds = {**options, **timed(model, by)}, 500
     waits = matrix(made(model, 4, **own, if_empty="wait"), 4, rounds)
     assert np.array_equal(waits, matrix(made(model, 4, **own), 4, rounds))
     model_forced = made(model, 4, **own, if_empty="force")
