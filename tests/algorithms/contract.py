@@ -66,14 +66,12 @@ VARIANTS = [
 """Options of algorithms that change what is trained or merged."""
 KPFL = {"generator_steps": 2, "distil_steps": 1, "batch": 16}
 OWN_MODELS = ("fedproto", "fedmd")
-ALIKE_UNDER_KPFL = {"fedprox", "moon", "flwf", "afl", "fedstg", "feddf", "fedavgm", "fedadam", "fedyogi"}
-"""Algorithms around which KPFL has no more to do than around FedAvg: their servers share nothing but a model."""
 WITH_KPFL = [
     (name, {"kpfl": KPFL} | ({"average_weights": True} if name in OWN_MODELS else {}))
     for name, kind in ALGORITHMS.items()
-    if merges_models(kind.Server.merges) and name not in ALIKE_UNDER_KPFL
+    if merges_models(kind.Server.merges)
 ]
-"""KPFL around each other algorithm that it may be around."""
+"""KPFL around each algorithm that it may be around."""
 QUICK_KPFL = {"fedavg", "scaffold"}
 """Of these, those that quick tests play."""
 
@@ -143,7 +141,8 @@ def make_config(pair, setting="rounds", options=(), availability=(), download_s=
                 "seed": 7,
                 "rounds": 6,
                 "devices": {"count": 8, "mu_samples_per_s": 400.0},
-                "availability": dict(availability) or {"model": "bernoulli", "probability": 0.6},
+                "availability": dict(availability)
+                or {"model": "bernoulli", "probability": 0.4 if setting == "rounds" else 0.6},
                 "radio": {"bandwidth_hz": 2e6},
                 **own,
                 "round": {"tmax_s": 0.5, "download_s": download_s, **own.get("round", {})},

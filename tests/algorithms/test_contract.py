@@ -10,6 +10,7 @@ from contract import (
     COMBINED,
     KPFL,
     LASTING,
+    PAIRS,
     PLAY,
     each,
     each_pair,
@@ -253,17 +254,20 @@ def test_actors_of_ray_bring_the_very_bits_of_the_loop(pair, ray_actors):
     assert_same_bits(play(new_learner(make_config(pair, back_end="ray", workers=1))), played(pair))
 
 
-VISIBLE = {"fedprox": {"mu": 0.5}}
+FEDAVG = ("fedavg", "own")
+VISIBLE = {"fedprox": {"mu": 0.5}, "fedcl": {"coe": 20.0}}
 """Options of algorithms whose defaults change hardly more than rounding does in so few steps."""
+OTHERS = [case for case in CASES if case.values[0] != FEDAVG]
+OTHERS += [pytest.param(pair, {}, id="+".join(pair)) for pair in COMBINED if pair not in PAIRS and "fedavg" not in pair]
 
 
-@each([pair for pair in COMBINED if "fedavg" not in pair])
-def test_a_combined_model_is_that_of_neither_half_alone(pair):
+@pytest.mark.parametrize(("pair", "options"), OTHERS)
+def test_its_model_is_not_that_of_federated_averaging_nor_of_either_half_alone(pair, options):
     """Three local steps, four rounds, devices of different sizes, of which some are away and come back: else some are.
 
-    By 2e-3 of how far FedAvg moves or more. `test_worked_numbers` and `test_plain_server` have what each half does.
+    By 2e-3 of how far FedAvg moves or more.
     """
-    found, plain = played(pair, VISIBLE.get(pair[0], {}))["model 4"], played(("fedavg", "own"))
+    found, plain = played(pair, VISIBLE.get(pair[0], {}) | options)["model 4"], played(FEDAVG)
     least = 2e-3 * float((plain["model 4"] - plain["start"]).norm())
-    for half in pair:
+    for half in {"fedavg", *(pair if {"own", "fedavg"}.isdisjoint(pair) else ())}:
         assert float((found - played((half, "own"), VISIBLE.get(half, {}))["model 4"]).norm()) > least, half

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from contract import (
+    CASES,
+    OWN_MODELS,
     PAIRS,
     SETTINGS,
     WITH_KPFL,
@@ -47,6 +50,17 @@ class Seen:
     """Bits of what the server holds and gives to a job, by device and task."""
     up: dict[tuple[int, int], int] = field(default_factory=dict)
     """Bits of what a job brings, buffers excepted, by device and task."""
+    back: list[tuple] = field(default_factory=list)
+    """Of devices that begin again: rounds away, what was remembered when they left and now, and what they are given."""
+
+
+def remembered(learner, device):
+    """Copies of all that server and device itself remember of a device, by name."""
+    states = [*learner.states, *(state.inner for state in learner.states if hasattr(state, "inner"))]
+    tables = [(f"{name} {edge}", of) for edge, state in enumerate(states) for name, of in vars(state).items()]
+    at_server = {name: table[device] for name, table in tables if isinstance(table, dict) and device in table}
+    every = at_server | dict(learner.kept.get(device, {}))
+    return {name: getattr(of, "model", of).clone() for name, of in every.items()}
 
 
 def numbers(tensor):
@@ -56,7 +70,7 @@ def numbers(tensor):
 
 def watch(patch, seen, setting):
     """Look at what goes in and out of the learner from now on."""
-    begun = Counter()
+    begun, left = Counter(), {}
     start, merge = TorchRound.start, TorchLearner.merge
 
     def spied_start(self, ids):
@@ -64,6 +78,10 @@ def watch(patch, seen, setting):
         for promise in promises:
             device, given = promise.device, promise.job.given
             state = self._states[promise.server]
+            if device in left:
+                held, (round, before) = [state.weights, *state.shared.values()], left.pop(device)
+                own = {name: of for name, of in given.items() if all(of is not one for one in held) and of.numel() > 1}
+                seen.back.append((self.round - round - 1, before, remembered(learner, device), own))
             sent = learner.model.trainable * (given["start"] is state.weights)
             shared = [tensor for name, tensor in state.shared.items() if given.get(name) is tensor]
             models = [tensor[: learner.model.trainable] for tensor in shared if tensor.shape == state.weights.shape]
@@ -82,6 +100,7 @@ def watch(patch, seen, setting):
                 sent = self.model.trainable * self.accounts.local.options.sends_models
                 sent += sum(numbers(tensor) for tensor in result.up.values())
                 seen.up[one.promise.device, one.promise.number] = 32 * sent
+        left.update({device: (self._round, remembered(self, device)) for device in {*merged.ids, *began}})
         return merged
 
     patch.setattr(TorchRound, "start", spied_start)
@@ -216,6 +235,27 @@ def tables(pair, options=()):
     """Vectors that are remembered of a device."""
     sizes = Sizes(0.0, 1, 8, classes=2, private=96, public=20)
     return sum(said_to_be_stored(make_halves(make_config(pair, options=options).algorithm, sizes, Streams(0))))
+
+
+def remembers_by_itself(pair, options):
+    """Whether state of devices is given to their jobs, as KPFL's pool is not."""
+    return tables(pair, {name: value for name, value in options.items() if name != "kpfl"}) > 0
+
+
+@pytest.mark.parametrize(("pair", "options"), [case for case in CASES if remembers_by_itself(*case.values)])
+def test_a_device_that_was_away_finds_its_state_as_it_was(pair, options, trained):
+    """All that server and device remember of it, bit for bit, and in its next job no less than if it had stayed."""
+    seen = trained(pair, options=options).back
+    assert {away for away, *_ in seen} >= {0, 1, 2, 3}
+    for away, before, now, given in seen:
+        assert 0 < len(before) <= tables(pair, options) + ("safa" in pair), away
+        assert before.keys() == now.keys(), away
+        assert all(torch.equal(now[name], tensor) and tensor.count_nonzero() > 0 for name, tensor in before.items())
+        assert all(any(torch.equal(tensor, known) for known in before.values()) for tensor in given.values())
+    # A local half remembers something in order to train with it.
+    trains = {half for half in {*pair} - {"own", *OWN_MODELS} if "server" not in ALGORITHMS[half].halves}
+    uses = {len(given.keys() - {"start"}) > 0 for *_, given in seen}
+    assert uses == {any(tables((half, "own")) for half in trains)}
 
 
 WITH_DRAWS = [(name, "own") for name in ("fedavg", "feddf", "fedgen", "fedmd", "cfed")]

@@ -44,6 +44,16 @@ def test_prototypes_and_models_of_devices_that_train_their_own():
     assert models == pytest.approx([3.5736810786, 7.1009092253, 4.6237307547], abs=1e-10)
 
 
+def test_without_the_term_each_device_trains_alone():
+    """Device 1 trains in the first two rounds, four steps in all, as if there were no other device."""
+    alone, weights = play(strength=0.0), torch.tensor(START, dtype=torch.float64)
+    for ids in ROUNDS:
+        alone.round(*ids)
+    for _ in range(4):
+        weights = weights - 0.5 * THREE[1].gradient(weights)
+    assert alone.kept[1]["start"].tolist() == pytest.approx(weights.tolist(), abs=1e-12)
+
+
 @pytest.mark.parametrize(("stale", "rows"), [(False, [True, False]), (True, [False, False])])
 def test_a_class_that_nobody_brought_has_no_prototype_unless_the_last_one_stays(stale, rows):
     """Device 1 holds class 1 alone."""

@@ -55,7 +55,7 @@ def plain(rows):
     return {tuple(sorted(group)) for group in partition}
 
 
-@settings(max_examples=100)
+@settings(max_examples=300, deadline=None)
 @given(st.integers(1, 20), st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_it_is_what_a_plain_program_finds(count, features, seed):
     rows = np.random.default_rng(seed).normal(size=(count, features))

@@ -58,6 +58,13 @@ def test_weights_are_shares_and_none_overflows(rows, age_active, age_idle):
     assert aw.max() / aw.min() <= math.exp(2 * MOST) * (1 + 1e-9)
 
 
+def test_without_exponents_weights_depend_on_data_alone_and_equal_data_on_nothing():
+    """T4."""
+    some = [aged(active, idle, (0.0, 0.0)) for active, idle in (((3, 0, 2), (0, 5, 0)), ((0, 1, 0), (9, 0, 1)))]
+    assert shares(some[0], COUNTS).tolist() == shares(some[1], COUNTS).tolist()
+    assert shares(some[0], np.full((3, 2), 4)).tolist() == pytest.approx([1 / 3] * 3)
+
+
 def test_a_class_that_nobody_in_the_pool_holds_is_weighed_by_age_alone():
     counts = COUNTS * np.array([[1, 0]])
     assert shares_by_class(aged(), counts)[:, 1].tolist() == pytest.approx(aged().tolist())

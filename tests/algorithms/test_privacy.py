@@ -42,6 +42,14 @@ def test_epsilon_is_exact():
     assert epsilon_of(1e6, 1, 1e-5) == epsilon_of(1, 0, 1e-5) == 0
 
 
+def test_epsilon_falls_with_noise_rises_with_releases_and_goes_by_their_root():
+    """T12."""
+    by_noise = [epsilon_of(z, 10, 1e-5) for z in (0.5, 1, 2, 4)]
+    by_releases = [epsilon_of(2, count, 1e-5) for count in (1, 2, 10, 100)]
+    assert (by_noise[::-1], by_releases) == (sorted(by_noise), sorted(by_releases))
+    assert epsilon_of(3, 25, 1e-5) == pytest.approx(epsilon_of(6, 100, 1e-5), abs=1e-12)
+
+
 def config(tmp_path, mechanism="local", **more):
     privacy = {"mechanism": mechanism} | ({} if mechanism in ("none", "clip") else {"noise": 0.5})
     return parse(

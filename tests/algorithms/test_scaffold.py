@@ -25,6 +25,16 @@ def controls(play):
     return [float(play.state.shared["control"]), *own]
 
 
+def test_divided_by_k_instead_controls_grow_without_bound_under_momentum(monkeypatch):
+    """Largest |c_i| of the first 10, 20, 40 rounds, 20 steps at .02: why a config that asks for it is refused."""
+    monkeypatch.setattr("edgesim.learning.algorithms.scaffold.effective_steps", lambda steps, momentum: steps)
+    play, largest = Play(Scaffold, TWO, lr=0.02, steps=20, momentum=0.9), [0.0]
+    for _ in range(40):
+        play.round(0, 1)
+        largest.append(max(largest[-1], *map(abs, controls(play)[1:])))
+    assert [round(largest[number]) for number in (10, 20, 40)] == [21, 98, 2118]
+
+
 def test_the_pass_of_option_i_costs_one_epoch_in_as_many_as_there_are():
     """1 + 1 / E with E = 5, 2 and 1/2 epochs of 4, 6 and 8 samples."""
     devices = Devices(np.arange(3), np.zeros((3, 0), dtype=np.int64), np.array([4, 6, 8]))

@@ -14,7 +14,7 @@ from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
 from edgesim.folder.run_schema import SCHEMAS
-from edgesim.selection import make_selector
+from edgesim.selection import SELECTORS, make_selector
 
 DEVICES = 12
 WORLD = {
@@ -84,6 +84,45 @@ def test_an_episode_that_takes_a_policys_offers_is_the_run_of_that_policy(kind, 
     selected = [outcome.report.selected.tolist() for outcome in outcomes]
     others, _ = played(config, choose=lambda view: view.ids[::-1])
     assert [outcome.report.selected.tolist() for outcome in others] != selected
+
+
+def offers_of(episode, policy, view):
+    """Ids that a policy offers in the open decision, in its order; it hears which of them admission takes."""
+    offered = []
+
+    def heard():
+        choice, answer = policy.choose(view), None
+        while True:
+            try:
+                offer = choice.send(answer)
+            except StopIteration:
+                return
+            offered.extend(np.atleast_1d(offer).tolist())
+            answer = yield offer
+
+    episode._open.admit(heard())
+    return offered
+
+
+WITHOUT_ROUNDS = ("random", "fedteddi", "power-of-choice", "oort")
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("policy", "kind"),
+    [(policy, "by band") for policy in SELECTORS if policy != "safa"]
+    + [(policy, kind) for policy in WITHOUT_ROUNDS for kind in ("buffered", "asynchronous")],
+)
+def test_an_episode_leaves_the_bytes_of_the_run_whose_offers_it_takes(policy, kind, tmp_path):
+    """SAFA drafts after arrivals, and is refused."""
+    config = TRAINED | {"selection": {"policy": policy}, "round": PROTOCOLS[kind]}
+    edgesim.run(config, tmp_path / "run", quiet=True)
+    selector, out = make_selector(policy, {}, DEVICES, 10), tmp_path / "episode"
+    with edgesim.episode(config, looks_at=selector.looks_at, on_report=selector.hear, out=out) as episode:
+        turn = episode.reset()
+        while turn is not None:
+            turn = episode.decide(offers_of(episode, selector, turn.view))
+    assert contents(out) == contents(tmp_path / "run")
 
 
 def test_two_episodes_in_turns_and_an_episode_reset_are_as_one_alone():

@@ -2,7 +2,11 @@
 
 import gzip
 import math
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -16,7 +20,10 @@ from typer.testing import CliRunner
 from edgesim.base import memory
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
+from edgesim.mobility.models.recorded import Recorded
+from edgesim.mobility.paths import Ground
 from edgesim.mobility.position_file import PositionRows, read_positions
+from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.readers import position_log, read_recording
@@ -327,3 +334,44 @@ def test_memory_does_not_grow_with_an_xml_that_holds_no_rows(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 3e6
     finally:
         tracemalloc.stop()
+
+
+def sumo_home() -> Path:
+    """Folder of SUMO's programs and tools; skips the test where SUMO is missing.
+
+    ``pip install eclipse-sumo`` in any environment whose ``bin`` is on PATH, or beside edgesim, or SUMO_HOME.
+    """
+    beside = Path(shutil.which("sumo") or sys.executable).parents[1]
+    homes = [
+        Path(os.environ.get("SUMO_HOME", "-")),
+        *beside.glob("lib/python3*/site-packages/sumo"),
+        beside / "share/sumo",
+    ]
+    home = next((at for at in homes if (at / "tools").is_dir()), None)
+    if home is None:
+        pytest.skip("SUMO is not installed: pip install eclipse-sumo, and its bin on PATH")
+    return home
+
+
+@pytest.mark.slow
+def test_a_drive_of_sumo_is_converted_and_replayed(tmp_path):
+    """The demand of an intersection in Braunschweig that SUMO ships; `sumo_home` says how to install it."""
+    home = sumo_home()
+    own, demo = home / "bin" / "sumo", home / "tools" / "game" / "fokr_bs_demo"
+    command = [own if own.exists() else "sumo", "-n", "fokr_bs.net.xml.gz", "-r", "15_16_veh.trips.xml.gz", "-a"]
+    command += ["vtypes_default.add.xml", "--begin", "53990", "--end", "54590", "--fcd-output"]
+    for name in ("fcd.xml", "fcd.csv"):
+        environment = os.environ | {"SUMO_HOME": str(home)}
+        subprocess.run([*command, tmp_path / name], cwd=demo, env=environment, check=True, capture_output=True)
+    out, stays = tmp_path / "drive.parquet", tmp_path / "stays.parquet"
+    found = convert(tmp_path / "fcd.xml", out, stays=stays)
+    assert rows_of(tmp_path / "fcd.csv") == rows_of(out)
+    assert 14_000 < len(found.device) < 14_300
+    periods = read_intervals(stays)
+    assert (periods.end_s - periods.start_s).mean() == pytest.approx(37.8, abs=0.2)
+    assert (np.ptp(found.x_m), np.ptp(found.y_m)) == pytest.approx((246, 194), abs=2)
+    count = found.device_count
+    moving = Recorded(file=str(out), after_end="hold").make(Ground(250.0, *np.zeros((2, count))), Streams(0))
+    for row in range(0, len(found.device), 997):
+        place = moving.positions(found.device[[row]], found.t_s[row])
+        assert np.array(place).ravel() == pytest.approx([found.x_m[row], found.y_m[row]], abs=1e-9)

@@ -1,4 +1,4 @@
-"""The real recordings, whose statistics are those of the README beside them."""
+"""The real recordings replayed; the statistics are those of the README beside them."""
 
 from pathlib import Path
 
@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from numpy.typing import ArrayLike
 
+from edgesim.config import AvailabilityConfig
 from edgesim.devices.profile import Profile
+from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.intervals import Intervals
+from edgesim.traces.models import make_availability
 from edgesim.traces.readers import Capacity, read_recording
 from edgesim.traces.session_statistics import anatomy
 
@@ -96,6 +99,31 @@ def test_the_hundred_phones_of_one_second_have_theirs(fedscale, recordings):
     agree([100 * found.pooled_share, 100 * as_rows.pooled_share], "73.2 73.2")
     assert found.online_share == pytest.approx((phones["available_s"] / phones["period_s"]).to_numpy())
     agree(100 * np.quantile(found.online_share, [0, *QUARTILES, 1]), "43.9 67.4 74.3 81.5 97.4")
+
+
+@pytest.mark.parametrize("name", ["flash", "fedscale"])
+def test_replay_has_all_phones_that_the_rows_say_at_any_one_instant(name, request):
+    path = request.getfixturevalue(name)
+    rows, lengths_s = pd.read_parquet(path), read_intervals(path).length_s
+    device, start_s, end_s = (rows[column].to_numpy() for column in ("device", "start_s", "end_s"))
+    config, ids = AvailabilityConfig(model="table", file=str(path), after_end="wrap"), np.arange(len(lengths_s))
+    asked = make_availability(config, len(ids), Streams(0))
+
+    def there(t_s: float) -> np.ndarray:
+        phase_s = t_s % lengths_s[device]
+        return np.isin(ids, device[(start_s <= phase_s) & (phase_s < end_s)])
+
+    rng = np.random.default_rng(1)
+    edges_s = rng.choice(np.concatenate([start_s, end_s]), 100) + 30 * DAY_S * rng.integers(0, 2, 100)
+    instants_s = [*edges_s, *rng.uniform(0, 40 * DAY_S, 100)]
+    for t_s in instants_s:
+        assert asked.available(ids, t_s).tolist() == there(t_s).tolist(), t_s
+    for t_s in instants_s[80:120]:
+        # As many as half a day later: the first of the starts ahead, one of each row, that brings them is before that.
+        count = int(there(t_s + DAY_S / 2).sum())
+        ahead_s = np.unique(start_s + (np.floor((t_s - start_s) / lengths_s[device]) + 1) * lengths_s[device])
+        expected = next(instant_s for instant_s in [t_s, *ahead_s] if there(instant_s).sum() >= count)
+        assert asked.next_time_with(count, t_s) == expected, (count, t_s)
 
 
 def test_every_benchmarked_phone_gets_a_time(recordings):
