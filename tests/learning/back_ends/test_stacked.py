@@ -181,8 +181,13 @@ DEEP = {
     # Its last batch norms see one pixel of each image: in a batch of few images they divide by a spread of almost
     # nothing, layer after layer. The most that was measured is 2e-6, after steps of 8 and 4 images.
     "torchvision:shufflenet_v2_x0_5": 1e-5,
+    "fedteddi-cnn": 1e-9,
     "resnet10-gn": 1e-9,
+    "resnet10-bn": 1e-9,
+    "resnet10-bn-imagenet": 1e-9,
+    "resnet18-gn": 1e-9,
     "resnet18-bn-imagenet": 1e-9,
+    "resnet34-bn-imagenet": 1e-9,
 }
 
 
