@@ -52,7 +52,7 @@ def test_repeated_recordings_of_different_length_and_fractional_times_do_not_sto
     rows = [(0, 18.8, 23.5, 75.6), (1, 2.7, 8.4, 97.5)]
     trace = table(tmp_path, "device,start_s,end_s,length_s", rows, "wrap")
     with at_most(20):
-        played = run(tmp_path / "run", 80, trace, devices={"count": 2}, tmax_s=3.0, **knobs)
+        played = run(tmp_path / "run", 200, trace, devices={"count": 2}, tmax_s=3.0, **knobs)
     acts = played.activities
     assert played.result.reason == "all rounds done"
     assert set(acts["device"]) == {0, 1}

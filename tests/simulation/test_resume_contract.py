@@ -140,7 +140,7 @@ WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         merged(TURNS, SHARED, {"radio": {"shadowing": "per_round"}, "availability": SLOTS}),
         ALL,
     ),
-    # In an interruption, and waiting for bandwidth in a full cell.
+    # In an interruption; `test_handover` stops runs that wait for bandwidth in a full cell, too.
     "handovers": (FAST | CELLS | FADING | {"handover": HANDOVER}, ALL),
     "handovers on a shared band": (
         FAST | CELLS | SHARED | {"availability": SLOTS, "handover": {**HANDOVER, "upload": "restart"}},
