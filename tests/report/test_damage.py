@@ -75,4 +75,4 @@ def test_strange_values_of_a_table_are_shown_or_refused_in_one_line(whole, tmp_p
                 assert not (folder / "report.html").exists()
                 assert not list(folder.glob("*.part"))
         shutil.rmtree(folder)
-    assert refused or table in ("timing", "stations", "updates", "metrics")
+    assert refused or table in ("timing", "stations", "updates", "metrics", "handovers")
