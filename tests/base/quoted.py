@@ -1,0 +1,44 @@
+"""What pages quote of the committed rows of studies: sections, cells of their tables, and words for numbers."""
+
+import itertools
+from pathlib import Path
+
+from edgesim.analysis.statistics import mean_interval
+
+DOCS = Path(__file__).parents[2] / "docs"
+SEEDS = DOCS / "papers/seeds"
+
+
+def section(title, page="results.md"):
+    """Text of a section, with its lines."""
+    return (DOCS / page).read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def table(title, labels, number=0):
+    """Cells of a table of a section, row by row; an empty one of the first ``labels`` is that of the row above."""
+    lines = [part.splitlines() for part in section(title).split("\n\n") if part.startswith("| ")][number]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    for above, row in itertools.pairwise(cells):
+        row[:labels] = [own or old for own, old in zip(row[:labels], above[:labels], strict=True)]
+    return cells
+
+
+def not_said(title, sentences):
+    """Those of the sentences that a section does not have, however its lines are broken."""
+    text = " ".join(section(title).split())
+    return [sentence for sentence in sentences if sentence not in text]
+
+
+def spanning(values, form="{:.2f}"):
+    """The least and the largest value."""
+    return f"{form.format(min(values))} to {form.format(max(values))}"
+
+
+def half_interval(values):
+    """Half of the interval of the mean of the seeds."""
+    return mean_interval(values).high - values.mean()
+
+
+def pm(values, form):
+    """Mean and half interval of the seeds."""
+    return f"{form.format(values.mean())} ± {form.format(half_interval(values))}"
