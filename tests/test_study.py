@@ -261,20 +261,6 @@ def test_a_study_is_refused_a_folder_that_cannot_be_its_own(tmp_path, place, job
     assert not (tmp_path / "out").exists()
 
 
-def test_a_failing_run_is_reported_and_the_others_finish(tmp_path, studies_here):
-    # Nobody meets 0.01 s.
-    study = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 1.0]}, [0]))
-    with (tmp_path / "log").open("w") as log:
-        endings = run_study(study, tmp_path / "study", jobs=1, console=Console(file=log, width=300))
-    assert {name: ending.status for name, ending in endings.items()} == {
-        "tmax0.01-s0": "failed",
-        "tmax1-s0": "finished",
-    }
-    assert "failed tmax0.01-s0: round.tmax_s = 0.01: no device can" in (tmp_path / "log").read_text()
-    summary = pd.read_csv(tmp_path / "study/summary.csv")
-    assert summary["left_out"].tolist() == [1, 0]
-
-
 def test_a_study_of_which_no_run_can_begin_says_why_once_and_leaves_nothing(tmp_path, studies_here):
     # Nobody meets 0.01 s.
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.01]}, [0, 1]))
