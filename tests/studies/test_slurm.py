@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from small_runs import TIMING
 from stopped_runs import content
-from typed_commands import edgesim
+from typed_commands import edgesim, refused
 
 from edgesim import Study, grid, run_study
 from edgesim.base.errors import EdgesimError
@@ -178,12 +178,11 @@ def test_what_is_no_study_has_no_tasks_or_nothing_to_do_is_refused(tmp_path, stu
     study = replace(STUDY, runs=STUDY.runs[:1])
     assert edgesim("study", "submit", tmp_path, "--tasks", 2)[0] == 2
     run_study(study, tmp_path)
-    status, answer = edgesim("study", "submit", tmp_path, "--tasks", 2)
-    assert (status, answer) == (2, f"error: {tmp_path}: all 1 runs are finished; nothing is left to submit")
+    said = f"error: {tmp_path}: all 1 runs are finished; nothing is left to submit"
+    assert refused("study", "submit", tmp_path, "--tasks", 2) == said
     run = tmp_path / study.runs[0].folder / "run.json"
     run.write_text(run.read_text().replace('"finished"', '"failed"'))
-    status, answer = edgesim("study", "submit", tmp_path, "--tasks", 2)
-    assert (status, f"edgesim study status {tmp_path} says which" in answer) == (2, True)
+    assert f"edgesim study status {tmp_path} says which" in refused("study", "submit", tmp_path, "--tasks", 2)
     grow(STUDY, tmp_path)
     assert edgesim("study", "submit", tmp_path, "--tasks", 0) == (2, "error: --tasks: expected 1 or more (got 0)")
     assert not (tmp_path / "slurm").exists()
@@ -198,8 +197,7 @@ def test_what_sbatch_refuses_is_one_line(tmp_path, monkeypatch):
     (tmp_path / "sbatch").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     grow(STUDY, tmp_path / "study")
-    status, answer = edgesim("study", "submit", tmp_path / "study", "--tasks", 2, "--sbatch", "-p none")
-    assert status == 2
+    answer = refused("study", "submit", tmp_path / "study", "--tasks", 2, "--sbatch", "-p none")
     assert answer.endswith("array.sh: sbatch refused it: sbatch: error: invalid partition")
     (tmp_path / "sbatch").write_text("#!/bin/sh\nexec sleep 20\n")
     monkeypatch.setattr(slurm, "_SUBMIT_S", 0.2)
