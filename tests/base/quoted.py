@@ -1,12 +1,22 @@
-"""What pages quote of the committed rows of studies: sections, cells of their tables, and words for numbers."""
+"""What pages show: examples, sections, cells of tables, and words for numbers of the committed rows of studies."""
 
 import itertools
+import re
+import textwrap
 from pathlib import Path
 
 from edgesim.analysis.statistics import mean_interval
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 SEEDS = DOCS / "papers/seeds"
+HANDBOOK = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def examples(page, *languages):
+    """Texts of a page's fenced examples in some languages, "" for none."""
+    fenced = re.findall(r"^( *)```(\w*)\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(text) for _, language, text in fenced if language in languages]
 
 
 def section(title, page="results.md"):
