@@ -18,71 +18,25 @@ PLACES = {"1 MHz, 1 s": (1.0, 1.0), "20 MHz, 1 s": (20.0, 1.0)}
 NARROW, WIDE = PLACES
 
 
-def judged(tmp_path, prediction, policies, **tables):
-    """Verdict where every policy has the same tables, or its own where a table is a function of the policy."""
-    for policy in policies:
-        (tmp_path / policy).mkdir()
-        for name, rows_of in tables.items():
-            of = rows_of(policy) if callable(rows_of) else rows_of
-            pd.DataFrame(of).assign(cost="seconds").to_csv(tmp_path / policy / f"{name}.csv", index=False)
-    return SCRIPT["PREDICTIONS"][prediction]({policy: tmp_path / policy for policy in policies}, PLACES)[0]
-
-
-def pair(place, better, worse, low, high, p):
-    return {"place": place, "better": better, "worse": worse, "low": low, "high": high, "p_holm": p}
-
-
 A, B, C, D = SCRIPT["PREDICTIONS"]
 
 
-@pytest.mark.parametrize(
-    ("winners", "verdict"),
-    [
-        (("topk", "none"), "confirmed"),
-        (("topk", "topk"), "refuted"),
-        (("topk", "cannot be told"), "inconclusive"),
-        (("cannot be told", "cannot be told"), "inconclusive"),
-    ],
-)
-def test_the_winner_changes_where_two_bands_have_different_ones(tmp_path, winners, verdict):
-    rows = [{"place": place, "take": take} for place, take in zip(PLACES, winners, strict=True)]
-    assert judged(tmp_path, A, ["random"], recommendation=rows) == verdict
+def winners(narrow, wide):
+    return {"recommendation": [{"place": place, "take": take} for place, take in ((NARROW, narrow), (WIDE, wide))]}
 
 
-@pytest.mark.parametrize(
-    ("rows", "verdict"),
-    [
-        ([pair(WIDE, "topk", "none", 0.001, 0.2, 0.01)], "refuted"),
-        ([pair(WIDE, "none", "topk", 0.001, 0.2, 0.01)], "confirmed"),
-        ([pair(WIDE, "none", "topk", -0.02, 0.2, 0.9)], "inconclusive"),
-        ([pair(WIDE, "none", "topk", -0.009, 0.2, 0.9), pair(NARROW, "topk", "none", 0.1, 0.2, 0.01)], "confirmed"),
-        ([pair(NARROW, "topk", "none", 0.1, 0.2, 0.01)], "inconclusive"),
-    ],
-)
-def test_codecs_in_the_widest_band_are_held_against_none(tmp_path, rows, verdict):
-    assert judged(tmp_path, B, ["random"], pairs=rows) == verdict
+def pairs(*rows):
+    return {
+        "pairs": [dict(zip(("place", "better", "worse", "low", "high", "p_holm"), row, strict=True)) for row in rows]
+    }
 
 
-@pytest.mark.parametrize(
-    ("narrow", "wide", "verdict"),
-    [
-        (("topk that fits", "topk", 0.1, 0.2, 0.01), ("topk that fits", "topk", 0.1, 0.2, 0.01), "refuted"),
-        (("topk that fits", "topk", 0.1, 0.2, 0.01), ("topk", "topk that fits", 0.1, 0.2, 0.01), "confirmed"),
-        (("topk that fits", "topk", 0.1, 0.2, 0.01), ("topk that fits", "topk", -0.1, 0.2, 0.9), "inconclusive"),
-        (("topk stream", "topk", 0.1, 0.2, 0.01), ("randk stream", "topk", 0.1, 0.2, 0.01), "inconclusive"),
-    ],
-)
-def test_sizes_that_fit_are_held_against_every_codec_of_one_size(tmp_path, narrow, wide, verdict):
-    rows = [pair(NARROW, *narrow), pair(WIDE, *wide)]
-    assert judged(tmp_path, C, ["random"], pairs=rows) == verdict
+def scores(apart):
+    """Without a codec policies differ by .2 + ``apart``, with topk by .2, give or take .01; where none is silent it
+    counts for nothing.
+    """
 
-
-@pytest.mark.parametrize(("apart", "verdict"), [(0.1, "confirmed"), (-0.1, "refuted"), (0.0, "inconclusive")])
-def test_policies_lie_apart_by_their_highest_and_lowest_accuracy(tmp_path, apart, verdict):
-    """Without a codec they differ by .2 + ``apart``, with topk by .2, give or take .01; where none is silent it counts
-    for nothing."""
-
-    def scores(policy):
+    def of(policy):
         is_second = policy == "fedteddi"
         rows = []
         for seed in range(4):
@@ -94,7 +48,54 @@ def test_policies_lie_apart_by_their_highest_and_lowest_accuracy(tmp_path, apart
             ]
         return rows
 
-    assert judged(tmp_path, D, ["random", "fedteddi"], scores=scores) == verdict
+    return {"scores": of}
+
+
+FITS_BETTER = ("topk that fits", "topk", 0.1, 0.2, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "tables", "verdict"),
+    [
+        # The winner changes where two bands have different ones.
+        (A, winners("topk", "none"), "confirmed"),
+        (A, winners("topk", "topk"), "refuted"),
+        (A, winners("topk", "cannot be told"), "inconclusive"),
+        (A, winners("cannot be told", "cannot be told"), "inconclusive"),
+        # Codecs in the widest band are held against none.
+        (B, pairs((WIDE, "topk", "none", 0.001, 0.2, 0.01)), "refuted"),
+        (B, pairs((WIDE, "none", "topk", 0.001, 0.2, 0.01)), "confirmed"),
+        (B, pairs((WIDE, "none", "topk", -0.02, 0.2, 0.9)), "inconclusive"),
+        (
+            B,
+            pairs((WIDE, "none", "topk", -0.009, 0.2, 0.9), (NARROW, "topk", "none", 0.1, 0.2, 0.01)),
+            "confirmed",
+        ),
+        (B, pairs((NARROW, "topk", "none", 0.1, 0.2, 0.01)), "inconclusive"),
+        # Sizes that fit are held against every codec of one size.
+        (C, pairs((NARROW, *FITS_BETTER), (WIDE, *FITS_BETTER)), "refuted"),
+        (C, pairs((NARROW, *FITS_BETTER), (WIDE, "topk", "topk that fits", 0.1, 0.2, 0.01)), "confirmed"),
+        (C, pairs((NARROW, *FITS_BETTER), (WIDE, "topk that fits", "topk", -0.1, 0.2, 0.9)), "inconclusive"),
+        (
+            C,
+            pairs((NARROW, "topk stream", "topk", 0.1, 0.2, 0.01), (WIDE, "randk stream", "topk", 0.1, 0.2, 0.01)),
+            "inconclusive",
+        ),
+        # Policies lie apart by their highest and lowest accuracy.
+        (D, scores(0.1), "confirmed"),
+        (D, scores(-0.1), "refuted"),
+        (D, scores(0.0), "inconclusive"),
+    ],
+)
+def test_predictions_are_judged_by_the_tables_of_all_policies(tmp_path, prediction, tables, verdict):
+    """All policies have the same tables, or each its own where a table is a function of the policy."""
+    studies = {policy: tmp_path / policy for policy in ("random", "fedteddi")}
+    for policy, folder in studies.items():
+        folder.mkdir()
+        for name, rows_of in tables.items():
+            of = rows_of(policy) if callable(rows_of) else rows_of
+            pd.DataFrame(of).assign(cost="seconds").to_csv(folder / f"{name}.csv", index=False)
+    assert SCRIPT["PREDICTIONS"][prediction](studies, PLACES)[0] == verdict
 
 
 POLICIES = ("random", "fedteddi", "best-channel")
