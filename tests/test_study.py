@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 from small_runs import TIMING
 from typed_commands import quiet
+from waiting import wait_for
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.differences import differences
@@ -360,19 +361,12 @@ def long_study(tmp_path):
     )
     runs = [tmp_path / "study" / name for name in ("tmax0.8-s0", "tmax1-s0")]
     try:
-        wait_until(lambda: all((run / "rounds.arrow").exists() for run in runs), "the runs never began")
+        wait_for(lambda: all((run / "rounds.arrow").exists() for run in runs), "the runs never began")
         yield process, runs
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-
-
-def wait_until(done, otherwise):
-    patience_s = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < patience_s, otherwise
-        time.sleep(0.1)
 
 
 def is_empty(group):
@@ -396,7 +390,7 @@ def test_a_run_of_another_process_is_left_alone_and_a_killed_study_takes_its_pro
     assert ledger["tmax1-s0"].holder.pid != process.pid
     process.kill()
     process.wait()
-    wait_until(lambda: is_empty(process.pid), "processes outlive their study")
+    wait_for(lambda: is_empty(process.pid), "processes outlive their study")
     assert [state.status for state in read_ledger(tmp_path / "study").values()] == ["lost", "lost", "planned"]
 
 
@@ -413,7 +407,7 @@ def test_ctrl_c_and_sigusr1_save_the_runs_of_a_study_and_it_says_how_to_go_on(se
     how = f"stopped; 0 of 3 runs are finished; edgesim study run {tmp_path / 'study'} resumes it"
     assert output.decode().splitlines()[-1] == how
     assert b"Traceback" not in output
-    wait_until(lambda: is_empty(process.pid), "processes outlive their study")
+    wait_for(lambda: is_empty(process.pid), "processes outlive their study")
     assert all(checkpoints.files(run) for run in runs)
     assert [state.status for state in read_ledger(tmp_path / "study").values()] == ["stopped", "stopped", "planned"]
 

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -22,6 +21,7 @@ from test_lease import leave
 from two_processes import ENVIRONMENT
 from typed_commands import edgesim, quiet, refused
 from typer.testing import CliRunner
+from waiting import wait_for
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import read_study
@@ -428,9 +428,7 @@ def test_a_study_of_another_process_is_watched_to_its_end(tmp_path, monkeypatch)
     monkeypatch.setattr(watch_command, "say", lambda line: print(line, file=said))
     out = tmp_path / "out"
     try:
-        while not (out / "plan.json").is_file():
-            assert started.poll() is None
-            time.sleep(0.05)
+        wait_for((out / "plan.json").is_file, "it never began", started)
         done = watch(out, "--web")
     finally:
         started.kill()

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from small_runs import TIMING
 from stopped_runs import content
 from typed_commands import edgesim, refused
+from waiting import wait_for
 
 from edgesim import Study, grid, run_study
 from edgesim.base.errors import EdgesimError
@@ -79,13 +79,6 @@ def task(cluster, number):
     return int((cluster / f"task-{number}").read_text())
 
 
-def wait_for(done, otherwise, limit_s=240):
-    until_s = time.monotonic() + limit_s
-    while not done():
-        assert time.monotonic() < until_s, otherwise()
-        time.sleep(0.1)
-
-
 def statuses(folder):
     return [state.status for state in read_ledger(folder).values()]
 
@@ -116,7 +109,7 @@ def test_paths_of_any_spelling_reach_the_study_and_its_status_the_end(tmp_path, 
     first = next(number for number, line in enumerate(lines) if line and not line.startswith("#"))
     assert not any(line.startswith("#SBATCH") for line in lines[first:])
     assert slurm.submit(script) == "Submitted batch job 7"
-    wait_for((folder / "slurm/7_4.txt").exists, lambda: "no task began")
+    wait_for((folder / "slurm/7_4.txt").exists, "no task began")
     assert subprocess.run(["bash", script], cwd=tmp_path / "a place", check=False).returncode == 3
     expected = [str(tmp_path / "a place"), "-m", "edgesim", "study", "run", str(folder), "--jobs", "1"]
     assert (tmp_path / "said-").read_text().splitlines() == expected
