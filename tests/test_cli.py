@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typed_commands import edgesim_lines
+from typed_commands import edgesim_lines, refused
 
 from edgesim.folder.records import read_config, read_table
 
@@ -38,14 +38,6 @@ def config(tmp_path, monkeypatch, figures_as_text):
     cell = Path(__file__).parents[1] / "channels" / "fedteddi-macro.toml"
     (tmp_path / "noiseless.toml").write_text(cell.read_text().replace("-174.0", "-4000.0"))
     return tmp_path / "run.toml"
-
-
-def refused(*arguments) -> str:
-    status, output = edgesim_lines(*arguments)
-    assert status == 2
-    (line,) = output.splitlines()
-    assert line.startswith("error: ")
-    return line
 
 
 def test_run_show_and_plot_work_as_typed(config, tmp_path):

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from typed_commands import refused
 from typer.testing import CliRunner
 
 import edgesim
@@ -67,11 +68,9 @@ def test_the_first_round_of_a_dry_run_is_that_of_the_run():
     ],
 )
 def test_a_dry_run_of_what_would_be_refused_says_why_and_nothing_else(setting, said):
-    done = CliRunner().invoke(app, ["run", "run.toml", "--dry-run", "--set", setting])
-    assert done.exit_code == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: would be refused: ")
-    assert said in done.stderr
+    line = refused("run", "run.toml", "--dry-run", "--set", setting)
+    assert line.startswith("error: would be refused: ")
+    assert said in line
     assert not Path("runs").exists()
 
 

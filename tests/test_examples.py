@@ -8,7 +8,6 @@ for a cluster of Ray on the processors of this machine.
 import re
 import shutil
 import sys
-import textwrap
 import tomllib
 import types
 from pathlib import Path
@@ -17,13 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from quoted import HANDBOOK, ROOT, examples
 from small_runs import TIMING
 
 import edgesim
 from edgesim.config import RunConfig
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "plots/README.md"]
+PAGES = [*HANDBOOK, ROOT / "plots/README.md"]
 
 
 def shorter(program: str) -> str:
@@ -51,11 +50,6 @@ def check(text: str) -> None:
     outlook = edgesim.dry_run(settings, "out", {} if "round" in settings else {"round.tmax_s": 10.0})
     assert not outlook.refused
     assert outlook.facts["payload"]
-
-
-def examples(page: Path, language: str) -> list[str]:
-    fenced = re.findall(rf"^( *)```{language}\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
-    return [textwrap.dedent(text) for _, text in fenced]
 
 
 def pages(language: str) -> Any:

@@ -4,13 +4,12 @@ import ast
 import re
 import runpy
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
+
+from quoted import DOCS, ROOT, examples
 
 import edgesim
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
 FIELDS = runpy.run_path(str(DOCS / "fields.py"))
 SHOWN = ["plug-ins", "algorithms", "writing-a-protocol", "policies", "mobility", "agents", "python", "studies"]
 """Pages with programs that users begin with."""
@@ -37,9 +36,9 @@ def imported(source: str) -> set[tuple[str, str]]:
 def programs() -> list[str]:
     """What users begin with: the templates of plug-ins, and the programs that the handbook shows."""
     templates = [file for file in (ROOT / "edgesim/templates").glob("*.py") if not file.stem.startswith("test_")]
-    pages = [(DOCS / f"{name}.md").read_text() for name in SHOWN]
-    blocks = [block for page in pages for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)]
-    return [file.read_text() for file in templates] + blocks
+    return [file.read_text() for file in templates] + [
+        block for name in SHOWN for block in examples(DOCS / f"{name}.md", "python")
+    ]
 
 
 def is_shown(module: str, name: str) -> bool:

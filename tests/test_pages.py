@@ -6,18 +6,18 @@ import shlex
 import shutil
 import subprocess
 import sys
-import textwrap
 import tomllib
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 import typer
 from contract import fits
+from quoted import DOCS, HANDBOOK, ROOT, examples
 from two_processes import ENVIRONMENT
 
 from edgesim import load, read_table
@@ -32,31 +32,14 @@ from edgesim.selection import SELECTORS
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
 PLOTS = ROOT / "plots"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")), PLOTS / "README.md"]
+PAGES = [*HANDBOOK, ROOT / "CONTRIBUTING.md", PLOTS / "README.md"]
 BUILDER = runpy.run_path(str(DOCS / "build.py"))
 COUNTER = runpy.run_path(str(DOCS / "words.py"))
 
 
-class Block(NamedTuple):
-    """A fenced example of a page."""
-
-    page: str
-    language: str
-    text: str
-
-
-BLOCKS = [
-    Block(str(page.relative_to(ROOT)), language, textwrap.dedent(text))
-    for page in PAGES
-    for _, language, text in re.findall(r"^( *)```(\w*)\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
-]
-
-
 def block(page: str, language: str, containing: str) -> str:
-    (found,) = [one.text for one in BLOCKS if one[:2] == (page, language) and containing in one.text]
+    (found,) = [text for text in examples(ROOT / page, language) if containing in text]
     return found
 
 
@@ -72,17 +55,14 @@ def test_a_page_has_a_row_for_each_scenario_and_for_each_policy(page, names):
     assert sorted(rows) == sorted(names)
 
 
-def commands():
-    """Every line of a page that starts edgesim or a scenario, as (page, words)."""
-    for one in BLOCKS:
-        if one.language not in ("", "bash"):
-            continue
-        for line in one.text.replace("\\\n", " ").splitlines():
-            if line.startswith(("edgesim ", "python scenarios/")):
-                yield one.page, tuple(shlex.split(line, comments=True))
-
-
-COMMANDS = sorted(set(commands()))
+COMMANDS = {
+    tuple(shlex.split(line, comments=True))
+    for page in PAGES
+    for text in examples(page, "", "bash")
+    for line in text.replace("\\\n", " ").splitlines()
+    if line.startswith(("edgesim ", "python scenarios/"))
+}
+"""Words of every line of a page that starts edgesim or a scenario."""
 
 
 def check_options(command: Any, words: Sequence[str]) -> None:
@@ -93,7 +73,7 @@ def check_options(command: Any, words: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("start", ["edgesim", pytest.param("python", marks=pytest.mark.slow)])
 def test_every_command_shown_has_options_that_there_are(start):
-    shown = [words for _, words in COMMANDS if words[0] == start]
+    shown = [words for words in COMMANDS if words[0] == start]
     assert len(shown) > 40
     for words in shown:
         command: Any = typer.main.get_command(cli.app)

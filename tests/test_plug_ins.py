@@ -12,6 +12,7 @@ import pytest
 import tomli_w
 from refusals import in_one_line
 from small_runs import TIMING
+from typed_commands import refused
 from typer.testing import CliRunner
 
 import edgesim
@@ -173,10 +174,9 @@ def test_a_class_with_a_method_missing_is_refused(own):
 
 def test_the_command_names_code_outside_edgesim_and_refuses_it_on_demand(own):
     (own / "mine.toml").write_text(tomli_w.dumps(BY_COUNT | {"selection": {"policy": "own_plug_in.Backwards"}}))
-    refused = CliRunner().invoke(app, ["run", "mine.toml", "--no-user-code"])
-    assert refused.exit_code == 2
     named = "selection.policy = 'own_plug_in.Backwards'"
-    assert refused.stderr == f"error: mine.toml: names code outside edgesim, {named}, which is refused here\n"
+    said = f"error: mine.toml: names code outside edgesim, {named}, which is refused here"
+    assert refused("run", "mine.toml", "--no-user-code") == said
     assert "own_plug_in" not in sys.modules
     done = CliRunner().invoke(app, ["run", "mine.toml"])
     assert done.exit_code == 0
@@ -307,9 +307,9 @@ def ask_metric(answer):
 )
 def test_what_code_of_ones_own_answers_is_checked_in_a_line_that_names_it(own, ask, answer, said):
     name = {ask_allocator: "own_allocator.Mine", ask_predictor: "own_half.Half", ask_metric: "own_metric.Own"}[ask]
-    with in_one_line(re.escape(said)) as refused:
+    with in_one_line(re.escape(said)) as refusal:
         ask(answer)
-    assert name in str(refused.value)
+    assert name in str(refusal.value)
 
 
 def test_metrics_are_rows_of_each_test(own):
@@ -374,9 +374,9 @@ def test_metrics_are_columns_of_the_summary_and_compared_and_null_with_the_reaso
     ],
 )
 def test_metrics_and_predictors_that_are_none_are_refused_before_anything_is_written(own, setting, said):
-    with pytest.raises(EdgesimError) as refused:
+    with pytest.raises(EdgesimError) as refusal:
         edgesim.run(SMALL, "run", LEARNS | setting)
-    assert said in str(refused.value)
+    assert said in str(refusal.value)
     assert not Path("run").exists()
 
 
@@ -390,9 +390,7 @@ def test_new_writes_what_passes_its_own_test(own, kind):
     assert shipped == "" or shipped not in written
     use = use.format(path="brand_new.BrandNew", stem="brand_new")
     assert done.stdout.splitlines()[-1] == f"to use it: {use}"
-    again = CliRunner().invoke(app, ["new", kind, "brand_new"])
-    assert again.exit_code == 2
-    assert "brand_new.py: is there already; choose another name" in again.stderr
+    assert "brand_new.py: is there already; choose another name" in refused("new", kind, "brand_new")
 
 
 @pytest.mark.slow
@@ -419,9 +417,7 @@ def test_init_writes_a_folder_whose_run_finishes(own, monkeypatch):
     assert run.exit_code == 0, run.output
     assert "runs code outside edgesim: selection.policy = 'my_policy.MyPolicy'" in run.stdout
     monkeypatch.chdir(own)
-    again = CliRunner().invoke(app, ["init", "begin"])
-    assert again.exit_code == 2
-    assert again.stderr == "error: begin: is not an empty folder; choose another one\n"
+    assert refused("init", "begin") == "error: begin: is not an empty folder; choose another one"
 
 
 @pytest.mark.parametrize(
@@ -439,10 +435,7 @@ def test_init_writes_a_folder_whose_run_finishes(own, monkeypatch):
     ],
 )
 def test_new_refuses_in_a_line(own, arguments, said):
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 2
-    assert done.stderr.startswith(f"error: {said}")
-    assert len(done.stderr.splitlines()) == 1
+    assert refused(*arguments).startswith(f"error: {said}")
     assert Path("own_helper.py").is_file()
 
 

@@ -402,10 +402,6 @@ WITHOUT_RUNS = {"availability_predictor", "trace_anatomy", "ef_signsgd"}
 """Scenarios about recordings or functions alone."""
 
 
-def calls(tree, function):
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == function]
-
-
 PUBLIC = {path.stem for path in Path(edgesim.scenario.__file__).parent.glob("*.py")} - {"__init__"}
 
 

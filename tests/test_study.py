@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 from small_runs import TIMING
 from typed_commands import quiet
+from waiting import wait_for
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.differences import differences
@@ -261,20 +262,6 @@ def test_a_study_is_refused_a_folder_that_cannot_be_its_own(tmp_path, place, job
     assert not (tmp_path / "out").exists()
 
 
-def test_a_failing_run_is_reported_and_the_others_finish(tmp_path, studies_here):
-    # Nobody meets 0.01 s.
-    study = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 1.0]}, [0]))
-    with (tmp_path / "log").open("w") as log:
-        endings = run_study(study, tmp_path / "study", jobs=1, console=Console(file=log, width=300))
-    assert {name: ending.status for name, ending in endings.items()} == {
-        "tmax0.01-s0": "failed",
-        "tmax1-s0": "finished",
-    }
-    assert "failed tmax0.01-s0: round.tmax_s = 0.01: no device can" in (tmp_path / "log").read_text()
-    summary = pd.read_csv(tmp_path / "study/summary.csv")
-    assert summary["left_out"].tolist() == [1, 0]
-
-
 def test_a_study_of_which_no_run_can_begin_says_why_once_and_leaves_nothing(tmp_path, studies_here):
     # Nobody meets 0.01 s.
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.01]}, [0, 1]))
@@ -374,19 +361,12 @@ def long_study(tmp_path):
     )
     runs = [tmp_path / "study" / name for name in ("tmax0.8-s0", "tmax1-s0")]
     try:
-        wait_until(lambda: all((run / "rounds.arrow").exists() for run in runs), "the runs never began")
+        wait_for(lambda: all((run / "rounds.arrow").exists() for run in runs), "the runs never began")
         yield process, runs
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-
-
-def wait_until(done, otherwise):
-    patience_s = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < patience_s, otherwise
-        time.sleep(0.1)
 
 
 def is_empty(group):
@@ -410,7 +390,7 @@ def test_a_run_of_another_process_is_left_alone_and_a_killed_study_takes_its_pro
     assert ledger["tmax1-s0"].holder.pid != process.pid
     process.kill()
     process.wait()
-    wait_until(lambda: is_empty(process.pid), "processes outlive their study")
+    wait_for(lambda: is_empty(process.pid), "processes outlive their study")
     assert [state.status for state in read_ledger(tmp_path / "study").values()] == ["lost", "lost", "planned"]
 
 
@@ -427,7 +407,7 @@ def test_ctrl_c_and_sigusr1_save_the_runs_of_a_study_and_it_says_how_to_go_on(se
     how = f"stopped; 0 of 3 runs are finished; edgesim study run {tmp_path / 'study'} resumes it"
     assert output.decode().splitlines()[-1] == how
     assert b"Traceback" not in output
-    wait_until(lambda: is_empty(process.pid), "processes outlive their study")
+    wait_for(lambda: is_empty(process.pid), "processes outlive their study")
     assert all(checkpoints.files(run) for run in runs)
     assert [state.status for state in read_ledger(tmp_path / "study").values()] == ["stopped", "stopped", "planned"]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from quoted import DOCS, examples
 from typer.testing import CliRunner
 
 import edgesim
 from edgesim.commands.cli import app
 
-ROOT = Path(__file__).parents[1]
-PAGE, WORLD = ROOT / "docs/symptoms.md", ROOT / "docs/symptoms.toml"
+PAGE, WORLD = DOCS / "symptoms.md", DOCS / "symptoms.toml"
 CASES = {
     title: (shown, mended)
     for title, shown, mended in re.findall(
@@ -125,7 +125,7 @@ def test_a_folder_of_another_config_is_refused_and_another_folder_is_not():
 
 
 def test_the_page_shows_the_world_and_every_case_is_tested():
-    (shown,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (shown,) = examples(PAGE, "toml")
     assert tomllib.loads(shown) == tomllib.loads(WORLD.read_text())
     assert {*CASES} == {*BY_A_RUN, "Two policies never differ", "Out of memory", "A run is not reused"}
     assert len(CASES) == PAGE.read_text().count("\n## ")

@@ -1,27 +1,17 @@
 """FedDyn against its other published form, and its corrections; `test_worked_numbers` has its models."""
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
 from contract import make_config, new_learner
 from eight_weights import START, THREE
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from quadratics import THREE_SIZES, TWO, Play
+from quadratics import TWO, Play
 from test_reductions import MIXED
 
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.algorithms.feddyn import FedDyn
 
 ONE = {"alpha": 1.0, "adaptive": False}
-
-
-def corrections(play):
-    """The mean of all g_i, and g_i of all devices."""
-    own = [float(play.state.own.get(device, 0.0)) for device in range(len(play.devices))]
-    return [float(play.state.mean), *own]
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
@@ -47,22 +37,6 @@ def test_it_is_the_papers_form_with_h_and_last_gradients(adaptive):
         model = sum(ends) / len(ends) - h / alpha
         play.round(*ids)
         assert play.state.weights.tolist() == pytest.approx(model.tolist(), abs=1e-12)
-
-
-@settings(max_examples=50)
-@given(
-    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=4), min_size=1, max_size=6),
-    st.lists(st.integers(1, 4), min_size=1, max_size=6),
-)
-def test_the_mean_is_that_of_all_g_i_whoever_comes_when(begun, lengths):
-    """Updates of several models, and more than one of a device in a merge, as late ones may bring it about."""
-    play, waiting = Play(FedDyn, THREE_SIZES, ONE), []
-    for ids, length in zip(begun, itertools.cycle(lengths), strict=False):
-        waiting += [job for device in ids for job in play.begin(device)]
-        ready, waiting = waiting[:length], waiting[length:]
-        play.merge(ready, age_weight=0.5)
-        mean, *own = corrections(play)
-        assert mean == pytest.approx(np.mean(own), abs=1e-9)
 
 
 def test_two_unlike_devices_meet_at_the_best_model_of_their_mean_loss():

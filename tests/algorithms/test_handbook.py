@@ -1,19 +1,16 @@
 """What `docs/algorithms.md` shows is what works: its skeleton, and its median, as files of a user's."""
 
 import importlib
-import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from quadratics import Play, Quadratic
+from quoted import DOCS, examples
 from refusals import in_one_line
 
 import edgesim
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/algorithms.md").read_text()
 COUNT = {"admission": "count", "count": 3}
 WORLD = {
     "rounds": 3,
@@ -30,7 +27,7 @@ BUFFERED = {"round": COUNT | {"protocol": "buffered", "protocol_options": {"buff
 @pytest.fixture(autouse=True)
 def shown(tmp_path, monkeypatch):
     """The modules of the page in the user's folder, imported by their dotted paths alone."""
-    modules = dict(zip(("skeleton", "median"), re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL), strict=True))
+    modules = dict(zip(("skeleton", "median"), examples(DOCS / "algorithms.md", "python"), strict=True))
     for name, text in modules.items():
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)

@@ -48,42 +48,20 @@ TRAINED = WORLD | {
 }
 
 
-def played(config, seed=None, choose=best_channels, out=None):
-    """All outcomes of an episode whose decisions ``choose`` makes, and how many there were."""
-    with edgesim.episode(config, out=out) as episode:
-        turn, outcomes, decisions = episode.reset(seed), [], 0
+def played(config, seed=None, shares_hz=None):
+    """All outcomes of an episode that takes what the best channels offer."""
+    with edgesim.episode(config) as episode:
+        turn, outcomes = episode.reset(seed), []
         while turn is not None:
             outcomes += turn.outcomes
-            decisions += 1
-            turn = episode.decide(choose(turn.view))
-        return outcomes + episode.outcomes, decisions
+            turn = episode.decide(best_channels(turn.view), shares_hz)
+        return outcomes + episode.outcomes
 
 
 def contents(folder):
     """Bytes of a run's tables and model by file, but for the wall times."""
     files = [*folder.glob("*.parquet"), folder / "model.safetensors"]
     return {file.name: file.read_bytes() for file in files if file.name != "timing.parquet"}
-
-
-@pytest.mark.parametrize("kind", PROTOCOLS)
-def test_an_episode_that_takes_a_policys_offers_is_the_run_of_that_policy(kind, tmp_path):
-    config = TRAINED | {"round": PROTOCOLS[kind]}
-    run = edgesim.run(config, tmp_path / "run", quiet=True)
-    outcomes, decisions = played(config, out=tmp_path / "episode")
-    assert decisions > 1
-    of_run, of_episode = (contents(tmp_path / name) for name in ("run", "episode"))
-    assert len(of_run) == len(SCHEMAS)
-    assert of_episode == of_run
-    progress = [outcome.progress for outcome in outcomes]
-    assert [at.round for at in progress] == run.rounds["round"].tolist()
-    columns = {"t_s": "t_end_s", "bits_up": "bits_up", "bits_down": "bits_down", "energy_j": "energy_j"}
-    for name, column in columns.items():
-        assert [getattr(at, name) for at in progress] == run.rounds[column].tolist()
-    merged = [device for outcome in outcomes for device in outcome.report.feedback.ids.tolist()]
-    assert sorted(merged) == sorted(run.updates["device"])
-    selected = [outcome.report.selected.tolist() for outcome in outcomes]
-    others, _ = played(config, choose=lambda view: view.ids[::-1])
-    assert [outcome.report.selected.tolist() for outcome in others] != selected
 
 
 def offers_of(episode, policy, view):
@@ -111,23 +89,34 @@ WITHOUT_ROUNDS = ("random", "fedteddi", "power-of-choice", "oort")
 @pytest.mark.parametrize(
     ("policy", "kind"),
     [(policy, "by band") for policy in SELECTORS if policy != "safa"]
+    + [("best-channel", kind) for kind in PROTOCOLS if kind != "by band"]
     + [(policy, kind) for policy in WITHOUT_ROUNDS for kind in ("buffered", "asynchronous")],
 )
-def test_an_episode_leaves_the_bytes_of_the_run_whose_offers_it_takes(policy, kind, tmp_path):
-    """SAFA drafts after arrivals, and is refused."""
+def test_an_episode_that_takes_a_policys_offers_is_the_run_of_that_policy(policy, kind, tmp_path):
+    """Its bytes and its outcomes. SAFA drafts after arrivals, and is refused."""
     config = TRAINED | {"selection": {"policy": policy}, "round": PROTOCOLS[kind]}
-    edgesim.run(config, tmp_path / "run", quiet=True)
+    run = edgesim.run(config, tmp_path / "run", quiet=True)
     selector, out = make_selector(policy, {}, DEVICES, 10), tmp_path / "episode"
     with edgesim.episode(config, looks_at=selector.looks_at, on_report=selector.hear, out=out) as episode:
-        turn = episode.reset()
+        turn, outcomes = episode.reset(), []
         while turn is not None:
+            outcomes += turn.outcomes
             turn = episode.decide(offers_of(episode, selector, turn.view))
+        outcomes += episode.outcomes
+    assert len(contents(out)) == len(SCHEMAS)
     assert contents(out) == contents(tmp_path / "run")
+    progress = [outcome.progress for outcome in outcomes]
+    assert [at.round for at in progress] == run.rounds["round"].tolist()
+    columns = {"t_s": "t_end_s", "bits_up": "bits_up", "bits_down": "bits_down", "energy_j": "energy_j"}
+    for name, column in columns.items():
+        assert [getattr(at, name) for at in progress] == run.rounds[column].tolist()
+    merged = [device for outcome in outcomes for device in outcome.report.feedback.ids.tolist()]
+    assert sorted(merged) == sorted(run.updates["device"])
 
 
 def test_two_episodes_in_turns_and_an_episode_reset_are_as_one_alone():
     config = WORLD | {"round": PROTOCOLS["late"]}
-    alone = [at.progress for at in played(config, seed=5)[0]]
+    alone = [at.progress for at in played(config, seed=5)]
     with edgesim.episode(config) as first, edgesim.episode(config) as second:
         first.reset(4)
         turns, seen = [first.reset(5), second.reset(5)], [[], []]
@@ -137,7 +126,7 @@ def test_two_episodes_in_turns_and_an_episode_reset_are_as_one_alone():
                 turns[place] = episode.decide(np.array(best_channels(turns[place].view)))
         for place, episode in enumerate((first, second)):
             assert seen[place] + [at.progress for at in episode.outcomes] == alone
-    assert [at.progress for at in played(config, seed=6)[0]] != alone
+    assert [at.progress for at in played(config, seed=6)] != alone
 
 
 def test_what_learning_brings_is_in_the_outcomes_and_lazy_parts_are_asked_for_in_on_report():
@@ -375,12 +364,8 @@ def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
     by_device = dict(zip(uploads["device"], uploads["bandwidth_hz"], strict=True))
     assert by_device == pytest.approx({7: 8e6, 2: 4e6, 5: 2e6, 4: 0.0, 6: 20e6})
     # The same shares as those of an allocator of the config.
-    equal = played(config | {"round": config["round"] | {"allocator": "equal_share"}})[0]
-    with edgesim.episode(config) as episode:
-        turn, outcomes = episode.reset(), []
-        while turn is not None:
-            turn = episode.decide(best_channels(turn.view), np.full(DEVICES, 20e6 / 3))
-            outcomes += episode.outcomes
+    equal = played(config | {"round": config["round"] | {"allocator": "equal_share"}})
+    outcomes = played(config, shares_hz=np.full(DEVICES, 20e6 / 3))
     assert [outcome.progress for outcome in outcomes] == [outcome.progress for outcome in equal]
 
 

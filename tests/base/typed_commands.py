@@ -21,6 +21,15 @@ def edgesim(*words: object) -> tuple[int, str]:
     return status, " ".join(output.split())
 
 
+def refused(*words: object) -> str:
+    """The one line that a command prints which is refused."""
+    status, output = edgesim_lines(*words)
+    assert status == 2, output
+    (line,) = output.splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
 def quiet() -> Console:
     """A console that is read by nobody."""
     return Console(file=io.StringIO(), width=300)

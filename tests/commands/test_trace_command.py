@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from typed_commands import edgesim_lines
+from typed_commands import edgesim_lines, refused
 
 from edgesim.devices.profile import read_profile
 from edgesim.folder.records import read_config, read_run
@@ -36,14 +36,6 @@ def folder(tmp_path, monkeypatch, figures_as_text):
     (tmp_path / "client_device_capacity").write_bytes(pickle.dumps(capacity))
     (tmp_path / "up").write_text("7\n7\n9\n31\n")
     return tmp_path
-
-
-def refused(*arguments) -> str:
-    status, output = edgesim_lines(*arguments)
-    assert status == 2
-    (line,) = [line for line in output.splitlines() if line.startswith("error: ")]
-    assert "Traceback" not in output
-    return line
 
 
 def trace(words: str) -> str:

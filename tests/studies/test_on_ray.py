@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from small_runs import TIMING
 from stopped_runs import content
 from typed_commands import edgesim as typed
 from typed_commands import quiet
+from waiting import wait_for
 
 import edgesim
 from edgesim import Study, grid, run_study
@@ -201,14 +201,7 @@ def test_a_node_is_lost_in_the_middle_and_every_byte_is_that_of_a_local_study(tm
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
-        until_s = time.monotonic() + 240
-        running = []
-        while len(running) < 3:
-            assert time.monotonic() < until_s, "the nodes never worked at once"
-            assert process.poll() is None, process.stdout.read()
-            time.sleep(0.05)
-            states = read_ledger(tmp_path / "out")
-            running = [name for name, state in states.items() if state.status == "running" and saved(tmp_path, name)]
+        wait_for(lambda: at_work(tmp_path / "out") >= 3, "the nodes never worked at once", process)
         ray_nodes.cluster.remove_node(added, allow_graceful=False)
         said, _ = process.communicate(timeout=400)
     assert process.returncode == 0, said
@@ -219,6 +212,7 @@ def test_a_node_is_lost_in_the_middle_and_every_byte_is_that_of_a_local_study(tm
     assert (tmp_path / "out/summary.csv").read_bytes() == (tmp_path / "local/summary.csv").read_bytes()
 
 
-def saved(folder, name):
-    """Whether a run has begun with its rounds."""
-    return any((folder / "out" / name).glob("rounds.*"))
+def at_work(folder):
+    """How many runs have begun with their rounds and go on."""
+    states = read_ledger(folder).items()
+    return sum(state.status == "running" and any((folder / name).glob("rounds.*")) for name, state in states)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from rich.console import Console
 from small_runs import TIMING
 from stopped_runs import content
 from typed_commands import quiet
+from waiting import wait_for
 
 import edgesim
 from edgesim import Study, grid, run_study
@@ -54,11 +54,7 @@ def blind_node(ray_nodes, folder, size="64m", hidden=()):
         process = subprocess.Popen(
             command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        until_s = time.monotonic() + 60
-        while {node["NodeID"] for node in cluster.nodes()} == before:
-            assert process.poll() is None
-            assert time.monotonic() < until_s, "the node has not begun"
-            time.sleep(0.1)
+        wait_for(lambda: {node["NodeID"] for node in cluster.nodes()} != before, "the node has not begun", process)
     try:
         yield process
     finally:
