@@ -23,6 +23,13 @@ def wall_s(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
+def processor_s(work: Callable[[], object]) -> float:
+    """Processor seconds that some work takes, those of the processes that it starts and ends among them."""
+    before = os.times()
+    work()
+    return sum(after - began for began, after in zip(before[:4], os.times()[:4], strict=True))
+
+
 def least_cpu_s(
     contenders: Mapping[str, Callable[[], object]],
     turns: int,
