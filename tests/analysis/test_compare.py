@@ -86,23 +86,6 @@ def refused(*arguments, **options) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("measure", "by", "options", "said"),
-    [
-        ("rounds_to_targt", "policy", {}, "metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?"),
-        ("zzz", "policy", {}, "known: rounds_to_target, "),
-        ("idp_points", "policy", {}, "idp_points: no run has it"),
-        ("arrived", "polcy", {}, "by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?"),
-        ("arrived", "policy", {"within": ["lr"]}, "within lr: the runs do not differ"),
-        ("arrived", "policy", {"within": ["policy"]}, "within policy: the runs are compared by it already; leave it"),
-        ("arrived", "policy", {"reference": "refl"}, "reference refl: no run has policy = refl; the values are"),
-    ],
-)
-@pytest.mark.whole_family
-def test_an_unknown_measure_knob_or_reference_is_refused_by_name(study, measure, by, options, said):
-    assert said in refused([study], [measure], by, **options)
-
-
 def test_a_measure_that_some_runs_lack_is_refused_with_their_names(tmp_path, study_writer):
     untested = [[None, None]] * 2
     partial = study_writer(tmp_path / "partial", {"random": [[0.8, 0.9]] * 2, "oort": untested})

@@ -113,9 +113,13 @@ def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equ
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("--metric rounds_to_target --by lr", "--by lr: the runs do not differ in a knob of this name"),
-        ("--metric nothing --by lr", "--metric nothing: no run has it"),
+        ("--metric rounds_to_targt", "--metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?"),
+        ("--metric zzz --by lr", "--metric zzz: no run has it; known: rounds_to_target, "),
+        ("--metric idp_points", "--metric idp_points: no run has it"),
+        ("--metric arrived --by polcy",
+         "--by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?"),
         ("--metric arrived --within lr", "--within lr: the runs do not differ in a knob of this name"),
+        ("--metric arrived --by policy --within policy", "--within policy: the runs are compared by it already; leave it"),
         ("--metric arrived --reference 7", "--reference 7: no run has policy = 7; the values are random, fedteddi, "),
         ("--metric arrived --by policy --detect 0", "--detect 0: expected a positive difference such as 0.02, or"),
         ("--metric arrived --by policy --detect nan%", "--detect nan%: expected a positive"),
@@ -124,7 +128,8 @@ def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equ
         ("--metric rounds_to_target --by policy --target 75", "--target 75: expected an accuracy above 0"),
         ("--metric rounds_to_target --by policy --target nan", "--target nan: expected an accuracy above 0"),
     ],
-)
+)  # fmt: skip
+@pytest.mark.whole_family
 def test_bad_input_is_one_line(study, arguments, told):
     status, output = edgesim("compare", study, *arguments.split())
     assert status == 2
