@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from edited_runs import forget_digests
+from edited_runs import edit_json, forget_digests
 from stopped_runs import content, stop_at
 from typer.testing import CliRunner
 
@@ -223,8 +223,7 @@ def test_a_study_says_of_each_damaged_file_which_it_is_and_runs_that_run_again(t
 def test_runs_that_are_not_finished_and_studies_that_are_left_out_are_named(tmp_path, whole, studies_here):
     shutil.copytree(whole, tmp_path / "lost")
     edgesim.run(VALUES, tmp_path / "whole", {"seed": 5}, quiet=True)
-    facts = read_run(forget_digests(tmp_path / "lost"))
-    (tmp_path / "lost" / "run.json").write_text(json.dumps(facts | {"status": "running"}))
+    edit_json(forget_digests(tmp_path / "lost") / "run.json", status="running")
     run_study(Study("s", grid(VALUES, {}, [1])), tmp_path / "study")
     line = f"{tmp_path}: runs: 1 whole; 1 lost, whole so far; not checked: the studies study"
     assert checked(tmp_path) == (0, [line])

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import pandas as pd
 import pytest
+from edited_runs import edit_json
 from typer.testing import CliRunner
 
 from edgesim.commands.cli import app
@@ -81,7 +82,7 @@ def test_choices_that_made_the_same_runs_are_called_identical_and_others_with_th
     folder = study_writer(tmp_path / "study", runs)
     for path in folder.glob("run*/run.json"):
         digest = sha256((path.parent / "activities.parquet").read_bytes()).hexdigest()
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"digests": {"activities.parquet": digest}}))
+        edit_json(path, digests={"activities.parquet": digest})
     typed = ("compare", folder, "--metric", "miss_rate", "--by", "policy", "--within", "tmax_s")
     table = pd.read_csv(io.StringIO(edgesim(*typed, "--format", "csv")[1])).set_index("tmax_s")
     assert table["differing"].tolist() == [0, 0]
@@ -119,7 +120,7 @@ def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equ
         ("--metric arrived --by polcy",
          "--by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?"),
         ("--metric arrived --within lr", "--within lr: the runs do not differ in a knob of this name"),
-        ("--metric arrived --by policy --within policy", "--within policy: the runs are compared by it already; leave it"),
+        ("--metric arrived --within policy", "--within policy: the runs are compared by it already; leave it"),
         ("--metric arrived --reference 7", "--reference 7: no run has policy = 7; the values are random, fedteddi, "),
         ("--metric arrived --by policy --detect 0", "--detect 0: expected a positive difference such as 0.02, or"),
         ("--metric arrived --by policy --detect nan%", "--detect nan%: expected a positive"),

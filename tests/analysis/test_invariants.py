@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from edited_runs import forget_digests
+from edited_runs import edit_table, forget_digests
 from typer.testing import CliRunner
 
 import edgesim
@@ -86,8 +86,7 @@ def edited(rows: pd.DataFrame, column: str | None, where: dict[str, object], cha
 def test_a_table_that_contradicts_the_others_is_named_with_its_row(whole, tmp_path, edit):
     table, *change, said = EDITS[edit]
     folder = Path(shutil.copytree(whole, tmp_path / "run"))
-    path = folder / f"{table}.parquet"
-    edited(pd.read_parquet(path), *change).to_parquet(path, index=False)
+    edit_table(folder, table, lambda rows: edited(rows, *change))
     forget_digests(folder)
     lines = run_faults(folder)
     assert any(said in line for line in lines), lines
@@ -102,10 +101,7 @@ def broken_by_a_bug(monkeypatch, studies_here):
     def lossy(order, cores, send):
         ending = run_one(order, cores, send)
         if order.config.seed == 1:
-            path = order.folder / "rounds.parquet"
-            rows = pd.read_parquet(path)
-            rows["bits_up"] -= 1e3
-            rows.to_parquet(path, index=False)
+            edit_table(order.folder, "rounds", lambda rows: rows.assign(bits_up=rows["bits_up"] - 1e3))
             forget_digests(order.folder)
         return ending
 
