@@ -5,6 +5,7 @@ from statistics import median
 
 import numpy as np
 from sizes import IS_LEAST, size
+from whole_runs import TIMED
 
 import edgesim
 from edgesim.config_file import parse
@@ -16,11 +17,9 @@ from edgesim.simulation.simulation import Simulation
 MOST, MOST_RESET_S = 1.05, 0.02
 """Aims: time of an episode's steps over that of the run's rounds, and seconds of a reset."""
 ROUNDS, TURNS, RESETS = size((200, 15, 50), (5, 1, 2))
-CONFIG = {
+CONFIG = TIMED | {
     "rounds": ROUNDS,
     "devices": {"count": 30},
-    "data": {"dataset": "none", "partition": "iid"},
-    "learning": {"training": "none", "pretrain": False},
     "selection": {"policy": "best-channel"},
     "round": {"payload_bits": 17_881_664.0, "tmax_s": 1.0},
 }

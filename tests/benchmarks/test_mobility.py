@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sizes import least_cpu_s, size
-from whole_runs import merged
+from whole_runs import TIMED, merged
 
 from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
@@ -90,13 +90,7 @@ def test_gains_on_a_map_of_a_million_places(benchmark, gains_s):
 @contextmanager
 def run_of(**sections: Any) -> Iterator[Simulation]:
     """A run whose first round is over."""
-    values = {
-        "rounds": 1_000_000,
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
-        **sections,
-        "round": {"payload_bits": 17_881_664.0, **sections.get("round", {})},
-    }
+    values = merged(TIMED, {"rounds": 1_000_000, "round": {"payload_bits": 17_881_664.0}}, sections)
     with Simulation(complete(parse(values, "benchmark"))) as simulation:
         simulation.make_server(NoTables())
         simulation.begin()
