@@ -3,7 +3,6 @@
 Run with ``make bench``; the ratios go into ``extra_info`` of pytest-benchmark's output.
 """
 
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import least_cpu_s, size
+from sizes import cpu_s, least_cpu_s, size
 from whole_runs import TIMED, merged
 
 from edgesim.config_file import parse
@@ -105,10 +104,7 @@ def ratio(still: Mapping[str, Any], moving: Mapping[str, Any], rounds: int, turn
     """
 
     def spent_s(simulation: Simulation) -> float:
-        begin_s = time.process_time()
-        for _ in range(rounds):
-            simulation.advance()
-        return max(time.process_time() - begin_s, 1e-9)
+        return max(cpu_s(lambda: [simulation.advance() for _ in range(rounds)]), 1e-9)
 
     with run_of(**still) as at_rest, run_of(**moving) as on_the_way:
         return 1.0 / median(spent_s(at_rest) / spent_s(on_the_way) for _ in range(turns))
