@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from edited_runs import edit_json, forget_digests
 from stopped_runs import content, stop_at
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines
 
 import edgesim
 from edgesim import Study, grid, run_study
 from edgesim.analysis.check import check
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.folder import checkpoints
 from edgesim.folder.records import SCHEMAS, read_run, read_table
@@ -54,9 +53,8 @@ def flip(path: Path, place: int = 100) -> None:
 
 
 def checked(folder: Path) -> tuple[int, list[str]]:
-    result = CliRunner().invoke(app, ["check", str(folder)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
-    return result.exit_code, result.output.splitlines()
+    status, output = edgesim_lines("check", folder)
+    return status, output.splitlines()
 
 
 def test_run_json_has_the_digest_of_every_table_and_of_the_model(whole, tmp_path):

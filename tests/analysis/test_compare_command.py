@@ -8,9 +8,8 @@ from hashlib import sha256
 import pandas as pd
 import pytest
 from edited_runs import edit_json
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines as edgesim
 
-from edgesim.commands.cli import app
 from edgesim.tables.sentences import sentence
 from edgesim.tables.table_files import latex, markdown
 
@@ -24,10 +23,10 @@ def study(tmp_path_factory, study_writer):
     return study_writer(tmp_path_factory.mktemp("typed") / "study", paths)
 
 
-def edgesim(*arguments) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "2000"})
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch):
+    """A terminal that wraps no line."""
+    monkeypatch.setenv("COLUMNS", "2000")
 
 
 def test_the_sentence_and_all_formats_say_the_same(study):

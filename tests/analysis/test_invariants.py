@@ -6,12 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from edited_runs import edit_table, forget_digests
-from typer.testing import CliRunner
+from typed_commands import edgesim as typed
 
 import edgesim
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.studies import executor
 
 COMING_AND_GOING = {
@@ -119,8 +118,7 @@ def test_a_study_checks_its_runs_when_asked_and_ends_with_the_faults(tmp_path, b
     assert f"{study}/random-s1/rounds.parquet:row1(and11more):expectedbits_upofitsuploads" in said
     # Without the option nothing is said; what is finished is checked when it is asked for later.
     edgesim.study(config, **arguments)
-    done = CliRunner().invoke(app, ["study", "run", str(study), "--check"])
-    assert (done.exit_code, "1 of 3 runs have faults" in " ".join(done.output.split())) == (2, True)
-    listed = CliRunner().invoke(app, ["check", str(study)])
-    assert listed.exit_code == 1
-    assert "runs: 2 whole; 1 damaged" in " ".join(listed.output.split())
+    status, output = typed("study", "run", study, "--check")
+    assert (status, "1 of 3 runs have faults" in output) == (2, True)
+    status, output = typed("check", study)
+    assert (status, "runs: 2 whole; 1 damaged" in output) == (1, True)

@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import in_one_line
-from typer.testing import CliRunner
+from typed_commands import edgesim
 
 from edgesim.base import memory
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.mobility.models.recorded import Recorded
 from edgesim.mobility.paths import Ground
 from edgesim.mobility.position_file import PositionRows, read_positions
@@ -167,7 +166,7 @@ def test_several_gpx_files_lie_on_one_plane_and_count_from_the_earliest_point(tm
     whole = rows_of(put(tmp_path, "whole.gpx", gpx("".join(tracks))))
     files = [put(tmp_path, f"{name}.gpx", gpx(text)) for name, text in (("a", tracks[0]), ("b", "".join(tracks[1:])))]
     out = tmp_path / "out.parquet"
-    assert CliRunner().invoke(app, ["trace", "convert", *map(str, files), str(out)]).exit_code == 0
+    assert edgesim("trace", "convert", *files, out)[0] == 0
     read = read_positions(out)
     columns = read.device, read.t_s, read.x_m, read.y_m
     np.testing.assert_allclose(np.column_stack(columns), np.array(whole), atol=1e-6)
