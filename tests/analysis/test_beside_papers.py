@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from edited_runs import edit_table
 from whole_runs import TIMED, play
 
 import edgesim
@@ -25,12 +26,6 @@ HALF = 2.484
 WEEK = {"random": [0.2, 0.4, 0.6, 0.8], "feddance": [0.4, 0.9, 0.9, 0.9], "fedcs": [0.2, 0.3, 0.3, 0.3]}
 
 
-def rewrite(folder, table, change):
-    """Change a table of a run."""
-    path = folder / f"{table}.parquet"
-    change(pd.read_parquet(path)).to_parquet(path, index=False)
-
-
 def test_methods_of_afl_stand_beside_its_paper_and_are_compared_under_the_same_skew(tmp_path, study_writer, capsys):
     """Two skews, three seeds; AFL is 1, 2 and 3 points behind FedAvg, and under high skew level with it."""
     runs = []
@@ -41,7 +36,7 @@ def test_methods_of_afl_stand_beside_its_paper_and_are_compared_under_the_same_s
                 runs.append(({"skew": skew, "method": method}, seed, "finished", [0.6] + [0.9 - behind] * 6))
     study = study_writer(tmp_path / "study", runs)
     for run in study.glob("run*"):
-        rewrite(run, "rounds", lambda rows: rows.assign(bits_down=4.5e6))
+        edit_table(run, "rounds", lambda rows: rows.assign(bits_down=4.5e6))
     means, differences = found = of("afl")["beside_the_paper"](edgesim.StudyResult(study), "fedavg-50")
     by = means.set_index(["skew", "method"])
     iid, high = by.loc[("iid", "afl")], by.loc[("high", "afl")]
@@ -177,9 +172,9 @@ def test_accuracies_and_costs_of_fedstg_are_means_with_intervals_beside_the_pape
 def test_bits_sent_to_and_by_devices_whose_work_the_end_cut_count(fedstg):
     run = fedstg / "run3"
     down = pd.DataFrame({"round": [5], "name": ["bits_down"], "key": [""], "value": [2e9]}).astype({"round": "int32"})
-    rewrite(run, "metrics", lambda rows: pd.concat([rows, down]))
+    edit_table(run, "metrics", lambda rows: pd.concat([rows, down]))
     cut = {"round": np.int32(5), "outcome": "cancelled", "bits": 1e9}
-    rewrite(run, "activities", lambda rows: pd.concat([rows, rows.tail(1).assign(**cut)]))
+    edit_table(run, "activities", lambda rows: pd.concat([rows, rows.tail(1).assign(**cut)]))
     found = of("fedstg")["beside_the_paper"](fedstg).set_index("method").loc["fedavg"]
     assert found[["gbit_up", "gbit_down"]].tolist() == pytest.approx([1 + 4 * 3.5e6 / 1e9, 2])
 
@@ -191,9 +186,9 @@ def test_speed_ups_points_and_fairness_stand_beside_feddances(tmp_path, study_wr
     study = study_writer(tmp_path / "study", runs, target=0.5, start=0.1)
     for number in range(len(runs)):
         four = {"device": range(4), "frame": 1, "station": 0, "class_counts": [[1]] * 4}
-        rewrite(study / f"run{number}", "devices", lambda rows, four=four: rows.reindex(range(4)).assign(**four))
+        edit_table(study / f"run{number}", "devices", lambda rows, four=four: rows.reindex(range(4)).assign(**four))
     for number in (0, 1):
-        rewrite(study / f"run{number}", "updates", lambda rows: rows.assign(device=rows["round"] % 4))
+        edit_table(study / f"run{number}", "updates", lambda rows: rows.assign(device=rows["round"] % 4))
     table = of("feddance")["beside_the_paper"](study).set_index("policy")
     assert table["rounds"].tolist() == pytest.approx([3, 2, np.nan], nan_ok=True)
     assert table["rounds_bound"].tolist() == pytest.approx([np.nan, np.nan, 4], nan_ok=True)

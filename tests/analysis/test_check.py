@@ -6,15 +6,14 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from edited_runs import forget_digests
+from edited_runs import edit_json, forget_digests
 from stopped_runs import content, stop_at
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines
 
 import edgesim
 from edgesim import Study, grid, run_study
 from edgesim.analysis.check import check
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.folder import checkpoints
 from edgesim.folder.records import SCHEMAS, read_run, read_table
@@ -54,9 +53,8 @@ def flip(path: Path, place: int = 100) -> None:
 
 
 def checked(folder: Path) -> tuple[int, list[str]]:
-    result = CliRunner().invoke(app, ["check", str(folder)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
-    return result.exit_code, result.output.splitlines()
+    status, output = edgesim_lines("check", folder)
+    return status, output.splitlines()
 
 
 def test_run_json_has_the_digest_of_every_table_and_of_the_model(whole, tmp_path):
@@ -223,8 +221,7 @@ def test_a_study_says_of_each_damaged_file_which_it_is_and_runs_that_run_again(t
 def test_runs_that_are_not_finished_and_studies_that_are_left_out_are_named(tmp_path, whole, studies_here):
     shutil.copytree(whole, tmp_path / "lost")
     edgesim.run(VALUES, tmp_path / "whole", {"seed": 5}, quiet=True)
-    facts = read_run(forget_digests(tmp_path / "lost"))
-    (tmp_path / "lost" / "run.json").write_text(json.dumps(facts | {"status": "running"}))
+    edit_json(forget_digests(tmp_path / "lost") / "run.json", status="running")
     run_study(Study("s", grid(VALUES, {}, [1])), tmp_path / "study")
     line = f"{tmp_path}: runs: 1 whole; 1 lost, whole so far; not checked: the studies study"
     assert checked(tmp_path) == (0, [line])

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from edited_runs import edit_json
 from scipy import stats
 
 from edgesim.analysis.compare import compare
@@ -86,23 +87,6 @@ def refused(*arguments, **options) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("measure", "by", "options", "said"),
-    [
-        ("rounds_to_targt", "policy", {}, "metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?"),
-        ("zzz", "policy", {}, "known: rounds_to_target, "),
-        ("idp_points", "policy", {}, "idp_points: no run has it"),
-        ("arrived", "polcy", {}, "by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?"),
-        ("arrived", "policy", {"within": ["lr"]}, "within lr: the runs do not differ"),
-        ("arrived", "policy", {"within": ["policy"]}, "within policy: the runs are compared by it already; leave it"),
-        ("arrived", "policy", {"reference": "refl"}, "reference refl: no run has policy = refl; the values are"),
-    ],
-)
-@pytest.mark.whole_family
-def test_an_unknown_measure_knob_or_reference_is_refused_by_name(study, measure, by, options, said):
-    assert said in refused([study], [measure], by, **options)
-
-
 def test_a_measure_that_some_runs_lack_is_refused_with_their_names(tmp_path, study_writer):
     untested = [[None, None]] * 2
     partial = study_writer(tmp_path / "partial", {"random": [[0.8, 0.9]] * 2, "oort": untested})
@@ -117,11 +101,9 @@ def test_seeds_that_are_missing_are_named(tmp_path, study_writer):
     lacking = study_of(tmp_path / "lacking", study_writer, {"random": [10, 11, 12, 13], "fedteddi": [4, 6]})
     told = refused([lacking], ["rounds_to_target"], "policy")
     assert told == "policy = fedteddi lacks seeds 2, 3, which policy = random has; run what is missing"
-    plan = json.loads((lacking / "plan.json").read_text())
-    plan["runs"] = [
-        run for run in plan["runs"] if (run["knobs"]["policy"], run["seed"]) in {("random", 2), ("fedteddi", 1)}
-    ]
-    (lacking / "plan.json").write_text(json.dumps(plan))
+    runs = json.loads((lacking / "plan.json").read_text())["runs"]
+    # Seed 2 of random and 1 of fedteddi.
+    edit_json(lacking / "plan.json", runs=[runs[2], runs[5]])
     assert "have no seed in common (1 against 2)" in refused([lacking], ["rounds_to_target"], "policy")
     one = study_of(tmp_path / "one", study_writer, {"random": [10], "fedteddi": [4]})
     assert "have one seed in common (0); expected two or more" in refused([one], ["rounds_to_target"], "policy")
@@ -163,8 +145,7 @@ RESUME = "; resume it with `edgesim resume FOLDER`, or leave it out"
 )
 def test_an_unfinished_run_is_refused_with_what_became_of_it(tmp_path, run_writer, told, is_held, said):
     folders = [run_writer(tmp_path / f"run{seed}", [0.6], seed=seed) for seed in range(2)]
-    facts = json.loads((folders[1] / "run.json").read_text())
-    (folders[1] / "run.json").write_text(json.dumps(facts | told))
+    edit_json(folders[1] / "run.json", **told)
     with leased(folders[1]) if is_held else nullcontext():
         assert refused(folders, ["arrived"], "policy") == f"{folders[1]}: {said.replace('FOLDER', str(folders[1]))}"
 
@@ -182,8 +163,7 @@ def equal_accuracies(folder, study_writer, images):
     """Three seeds in each of which one policy's final accuracy is 0.002 above the other's."""
     study_writer(folder, {"random": [[0.8] * 5] * 3, "fedteddi": [[0.802] * 5] * 3})
     for run in read_study(folder).finished if images else []:
-        facts = json.loads((run.folder / "run.json").read_text())
-        (run.folder / "run.json").write_text(json.dumps(facts | {"test_images": images}))
+        edit_json(run.folder / "run.json", test_images=images)
     return folder
 
 

@@ -7,9 +7,9 @@ from hashlib import sha256
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from edited_runs import edit_json
+from typed_commands import edgesim_lines as edgesim
 
-from edgesim.commands.cli import app
 from edgesim.tables.sentences import sentence
 from edgesim.tables.table_files import latex, markdown
 
@@ -23,10 +23,10 @@ def study(tmp_path_factory, study_writer):
     return study_writer(tmp_path_factory.mktemp("typed") / "study", paths)
 
 
-def edgesim(*arguments) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "2000"})
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch):
+    """A terminal that wraps no line."""
+    monkeypatch.setenv("COLUMNS", "2000")
 
 
 def test_the_sentence_and_all_formats_say_the_same(study):
@@ -81,7 +81,7 @@ def test_choices_that_made_the_same_runs_are_called_identical_and_others_with_th
     folder = study_writer(tmp_path / "study", runs)
     for path in folder.glob("run*/run.json"):
         digest = sha256((path.parent / "activities.parquet").read_bytes()).hexdigest()
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"digests": {"activities.parquet": digest}}))
+        edit_json(path, digests={"activities.parquet": digest})
     typed = ("compare", folder, "--metric", "miss_rate", "--by", "policy", "--within", "tmax_s")
     table = pd.read_csv(io.StringIO(edgesim(*typed, "--format", "csv")[1])).set_index("tmax_s")
     assert table["differing"].tolist() == [0, 0]
@@ -113,9 +113,13 @@ def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equ
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("--metric rounds_to_target --by lr", "--by lr: the runs do not differ in a knob of this name"),
-        ("--metric nothing --by lr", "--metric nothing: no run has it"),
+        ("--metric rounds_to_targt", "--metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?"),
+        ("--metric zzz --by lr", "--metric zzz: no run has it; known: rounds_to_target, "),
+        ("--metric idp_points", "--metric idp_points: no run has it"),
+        ("--metric arrived --by polcy",
+         "--by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?"),
         ("--metric arrived --within lr", "--within lr: the runs do not differ in a knob of this name"),
+        ("--metric arrived --within policy", "--within policy: the runs are compared by it already; leave it"),
         ("--metric arrived --reference 7", "--reference 7: no run has policy = 7; the values are random, fedteddi, "),
         ("--metric arrived --by policy --detect 0", "--detect 0: expected a positive difference such as 0.02, or"),
         ("--metric arrived --by policy --detect nan%", "--detect nan%: expected a positive"),
@@ -124,7 +128,8 @@ def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equ
         ("--metric rounds_to_target --by policy --target 75", "--target 75: expected an accuracy above 0"),
         ("--metric rounds_to_target --by policy --target nan", "--target nan: expected an accuracy above 0"),
     ],
-)
+)  # fmt: skip
+@pytest.mark.whole_family
 def test_bad_input_is_one_line(study, arguments, told):
     status, output = edgesim("compare", study, *arguments.split())
     assert status == 2

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from edited_runs import edit_json
 from rich.console import Console
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -218,7 +219,7 @@ def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(tmp_path, wr
     assert (study / "differences-delay_knowledge.csv").exists() == (reference == "known")
     # A run that failed since is no partner any more.
     first = study / json.loads((study / "plan.json").read_text())["runs"][0]["folder"] / "run.json"
-    first.write_text(json.dumps(json.loads(first.read_text()) | {"status": "failed"}))
+    edit_json(first, status="failed")
     again = differences_table(study, "delay_knowledge", reference)
     assert again.empty if reference == "reported" else set(again["pairs"]) == {2}
 

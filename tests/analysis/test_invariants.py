@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from edited_runs import forget_digests
-from typer.testing import CliRunner
+from edited_runs import edit_table, forget_digests
+from typed_commands import edgesim as typed
 
 import edgesim
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.studies import executor
 
 COMING_AND_GOING = {
@@ -86,8 +85,7 @@ def edited(rows: pd.DataFrame, column: str | None, where: dict[str, object], cha
 def test_a_table_that_contradicts_the_others_is_named_with_its_row(whole, tmp_path, edit):
     table, *change, said = EDITS[edit]
     folder = Path(shutil.copytree(whole, tmp_path / "run"))
-    path = folder / f"{table}.parquet"
-    edited(pd.read_parquet(path), *change).to_parquet(path, index=False)
+    edit_table(folder, table, lambda rows: edited(rows, *change))
     forget_digests(folder)
     lines = run_faults(folder)
     assert any(said in line for line in lines), lines
@@ -102,10 +100,7 @@ def broken_by_a_bug(monkeypatch, studies_here):
     def lossy(order, cores, send):
         ending = run_one(order, cores, send)
         if order.config.seed == 1:
-            path = order.folder / "rounds.parquet"
-            rows = pd.read_parquet(path)
-            rows["bits_up"] -= 1e3
-            rows.to_parquet(path, index=False)
+            edit_table(order.folder, "rounds", lambda rows: rows.assign(bits_up=rows["bits_up"] - 1e3))
             forget_digests(order.folder)
         return ending
 
@@ -123,8 +118,7 @@ def test_a_study_checks_its_runs_when_asked_and_ends_with_the_faults(tmp_path, b
     assert f"{study}/random-s1/rounds.parquet:row1(and11more):expectedbits_upofitsuploads" in said
     # Without the option nothing is said; what is finished is checked when it is asked for later.
     edgesim.study(config, **arguments)
-    done = CliRunner().invoke(app, ["study", "run", str(study), "--check"])
-    assert (done.exit_code, "1 of 3 runs have faults" in " ".join(done.output.split())) == (2, True)
-    listed = CliRunner().invoke(app, ["check", str(study)])
-    assert listed.exit_code == 1
-    assert "runs: 2 whole; 1 damaged" in " ".join(listed.output.split())
+    status, output = typed("study", "run", study, "--check")
+    assert (status, "1 of 3 runs have faults" in output) == (2, True)
+    status, output = typed("check", study)
+    assert (status, "runs: 2 whole; 1 damaged" in output) == (1, True)

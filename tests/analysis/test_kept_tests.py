@@ -1,11 +1,11 @@
 """Tests of runs that are kept when the run folders are gone."""
 
-import json
 import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
+from edited_runs import edit_json
 from made_up_runs import write_study
 from refusals import in_one_line
 
@@ -30,8 +30,7 @@ def learnt(tmp_path_factory):
         rounds["test_accuracy"] = rounds["test_accuracy"].where(is_tested)
         rounds["energy_j"] *= rounds["round"]
         rounds.to_parquet(run.folder / "rounds.parquet")
-        facts = json.loads((run.folder / "run.json").read_text())
-        (run.folder / "run.json").write_text(json.dumps(facts | {"test_images": 360}))
+        edit_json(run.folder / "run.json", test_images=360)
     return folder
 
 
@@ -77,8 +76,7 @@ def test_an_unfinished_run_has_the_tests_that_it_made(learnt, tmp_path):
     # As of a run that could not begin.
     for table in entries[2].run.folder.glob("*.parquet"):
         table.unlink()
-    record = entries[0].run.folder / "run.json"
-    record.write_text(record.read_text().replace('"finished"', '"interrupted"'))
+    edit_json(entries[0].run.folder / "run.json", status="interrupted")
     tests = study_tests(read_study(folder))
     assert tests.groupby("run", sort=False)["status"].first().tolist() == ["stopped", "finished"]
 

@@ -16,11 +16,23 @@ def size(full: T, least: T) -> T:
     return least if IS_LEAST else full
 
 
-def wall_s(work: Callable[[], object]) -> float:
-    """Seconds that some work takes."""
-    started = time.perf_counter()
+def wall_s(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds that some work takes, by a clock."""
+    started = clock()
     work()
-    return time.perf_counter() - started
+    return clock() - started
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    """Processor seconds that some work takes in this process."""
+    return wall_s(work, time.process_time)
+
+
+def processor_s(work: Callable[[], object]) -> float:
+    """Processor seconds that some work takes, those of the processes that it starts and ends among them."""
+    before = os.times()
+    work()
+    return sum(after - began for began, after in zip(before[:4], os.times()[:4], strict=True))
 
 
 def least_cpu_s(
@@ -37,7 +49,5 @@ def least_cpu_s(
     while turns > 0 or time.perf_counter() < end:
         turns -= 1
         for name, contender in contenders.items():
-            started = clock()
-            contender()
-            least[name] = min(least[name], clock() - started)
+            least[name] = min(least[name], wall_s(contender, clock))
     return least

@@ -3,13 +3,13 @@
 Each time is also given as a multiple of a yardstick, a stable sort of as many random numbers on the same machine.
 """
 
-import time
+from statistics import median
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from sizes import size
+from sizes import size, wall_s
 
 from edgesim.learning.models import new_model
 from edgesim.learning.selection_overhead import of_feddance, of_oort
@@ -25,12 +25,8 @@ EVERYONE = np.arange(DEVICES)
 
 @pytest.fixture(scope="module")
 def yardstick_s():
-    values, times = np.random.default_rng(0).random(DEVICES), []
-    for _ in range(7):
-        started = time.perf_counter()
-        np.argsort(values, kind="stable")
-        times.append(time.perf_counter() - started)
-    return sorted(times)[3]
+    values = np.random.default_rng(0).random(DEVICES)
+    return median(wall_s(lambda: np.argsort(values, kind="stable")) for _ in range(7))
 
 
 def note(benchmark, yardstick_s):

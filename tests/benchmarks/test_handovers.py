@@ -6,6 +6,7 @@ At its full size there are 100,000 handovers, which takes several minutes; at th
 import numpy as np
 import pandas as pd
 from sizes import size
+from whole_runs import TIMED
 
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
@@ -17,14 +18,12 @@ from edgesim.streams import Streams
 
 HANDED_OVER, INTERRUPTION_S, PAYLOAD_BITS = size(100_000, 3_000), 0.05, 6e7
 NOISE_W_PER_HZ = 10 ** ((-174.0 - 30.0) / 10)
-CONFIG = {
+CONFIG = TIMED | {
     "seed": 5,
     "rounds": size(25, 3),
     "devices": {"count": 60},
     "round": {"payload_bits": PAYLOAD_BITS, "tmax_s": 40.0, "admission": "count", "count": 60,
               "allocator": "equal_share", "computes": "selected"},
-    "data": {"dataset": "none"},
-    "learning": {"training": "none"},
     "topology": {"file": "three-cells"},
     "radio": {"grid_m": 10.0},
     "mobility": {"model": "direction", "speed_mps": [100.0, 150.0]},

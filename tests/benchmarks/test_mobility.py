@@ -3,7 +3,6 @@
 Run with ``make bench``; the ratios go into ``extra_info`` of pytest-benchmark's output.
 """
 
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import size
-from whole_runs import merged
+from sizes import cpu_s, least_cpu_s, size
+from whole_runs import TIMED, merged
 
 from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
@@ -44,12 +43,7 @@ def cell() -> Environment:
 
 def seconds(work: Callable[[], object], times: int = 5) -> float:
     """Least processor time of several calls."""
-    spent_s = []
-    for _ in range(size(times, 1)):
-        begin_s = time.process_time()
-        work()
-        spent_s.append(time.process_time() - begin_s)
-    return max(min(spent_s), 1e-9)
+    return max(least_cpu_s({"": work}, size(times, 1))[""], 1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +89,7 @@ def test_gains_on_a_map_of_a_million_places(benchmark, gains_s):
 @contextmanager
 def run_of(**sections: Any) -> Iterator[Simulation]:
     """A run whose first round is over."""
-    values = {
-        "rounds": 1_000_000,
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
-        **sections,
-        "round": {"payload_bits": 17_881_664.0, **sections.get("round", {})},
-    }
+    values = merged(TIMED, {"rounds": 1_000_000, "round": {"payload_bits": 17_881_664.0}}, sections)
     with Simulation(complete(parse(values, "benchmark"))) as simulation:
         simulation.make_server(NoTables())
         simulation.begin()
@@ -116,10 +104,7 @@ def ratio(still: Mapping[str, Any], moving: Mapping[str, Any], rounds: int, turn
     """
 
     def spent_s(simulation: Simulation) -> float:
-        begin_s = time.process_time()
-        for _ in range(rounds):
-            simulation.advance()
-        return max(time.process_time() - begin_s, 1e-9)
+        return max(cpu_s(lambda: [simulation.advance() for _ in range(rounds)]), 1e-9)
 
     with run_of(**still) as at_rest, run_of(**moving) as on_the_way:
         return 1.0 / median(spent_s(at_rest) / spent_s(on_the_way) for _ in range(turns))

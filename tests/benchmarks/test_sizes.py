@@ -3,13 +3,12 @@
 All take turns in one process, whose processor time counts.
 """
 
-import time
 from contextlib import ExitStack
 from statistics import median
 
 import numpy as np
 import pytest
-from sizes import least_cpu_s, size
+from sizes import cpu_s, least_cpu_s, size
 from whole_runs import TIMED, merged
 
 from edgesim.config_file import parse
@@ -84,10 +83,8 @@ def test_rounds_of_sizes_by_the_channel_beside_rounds_of_one_size(benchmark, upl
         return run
 
     def round_s(run):
-        rounds, started = -(-TURN // uploads), time.process_time()
-        for _ in range(rounds):
-            run.advance()
-        return (time.process_time() - started) / rounds
+        rounds = -(-TURN // uploads)
+        return cpu_s(lambda: [run.advance() for _ in range(rounds)]) / rounds
 
     with ExitStack() as contexts:
         runs = begun(upload, fixed), begun(upload | more, follows)

@@ -1,11 +1,10 @@
 """What a study costs beside its runs; beside each number stands what the project aims at. Only on a quiet machine."""
 
 import io
-import os
 from multiprocessing import get_context
 
 from rich.console import Console
-from sizes import IS_LEAST, size, wall_s
+from sizes import IS_LEAST, processor_s, size, wall_s
 from small_runs import TIMING
 
 from edgesim import Study, grid, run_study
@@ -21,10 +20,10 @@ def study(count):
     return Study("s", grid(BASE, {"round.tmax_s": [0.8, 1.0]}, range(count // 2)))
 
 
-def processor_s():
-    """Of this process and of those that it has ended."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
+def both_s(work):
+    """Wall and processor seconds."""
+    spent_s = []
+    return wall_s(lambda: spent_s.append(processor_s(work))), spent_s[0]
 
 
 def test_the_ledger_of_four_hundred_runs_and_what_a_study_takes_beside_them(benchmark, tmp_path):
@@ -40,13 +39,11 @@ def test_the_ledger_of_four_hundred_runs_and_what_a_study_takes_beside_them(benc
         for run in runs.runs:
             simulation.run(run.config, tmp_path / "alone" / run.folder)
 
-    own_cpu_s = -processor_s()
-    own_s = wall_s(alone)
-    own_cpu_s += processor_s()
+    def whole():
+        benchmark.pedantic(run_study, (runs, tmp_path / "study", 1, quiet))
+
     quiet = Console(file=io.StringIO())
-    study_cpu_s = -processor_s()
-    study_s = wall_s(lambda: benchmark.pedantic(run_study, (runs, tmp_path / "study", 1, quiet)))
-    study_cpu_s += processor_s()
+    (own_s, own_cpu_s), (study_s, study_cpu_s) = (both_s(work) for work in (alone, whole))
     again_s = wall_s(lambda: run_study(runs, tmp_path / "study", 1, quiet))
     (tmp_path / "study/summary.csv").unlink()
     table_s = wall_s(lambda: write_summary(tmp_path / "study"))

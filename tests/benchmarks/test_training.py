@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from sizes import IS_LEAST, least_cpu_s, size
+from sizes import IS_LEAST, cpu_s, least_cpu_s, size
 from whole_runs import TIMED
 
 from edgesim.base.processes import cores
@@ -274,12 +274,8 @@ def test_whole_digits_rounds_beside_the_training_of_ten_clients_by_the_plain_loo
         simulation.run(config, next(folders), lambda _: ends_s.append(time.process_time()))
         return float(np.median(np.diff(ends_s)))
 
-    def loop() -> float:
-        started_s = time.process_time()
-        plain()
-        return time.process_time() - started_s
-
-    round_s, loop_s = np.min([(run(), min(loop() for _ in range(size(20, 1)))) for _ in range(tries)], axis=0)
+    turns = range(size(20, 1))
+    round_s, loop_s = np.min([(run(), min(cpu_s(plain) for _ in turns)) for _ in range(tries)], axis=0)
     benchmark.pedantic(run, rounds=1)
     benchmark.extra_info |= {"ms": 1e3 * round_s, "loop_ms": 1e3 * loop_s, "ratio": round_s / loop_s}
     print(f"\n{1e3 * round_s:.2f} and {1e3 * loop_s:.2f} ms, {round_s / loop_s:.2f}")

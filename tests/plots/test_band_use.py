@@ -1,17 +1,15 @@
 import numpy as np
 import pytest
+from whole_runs import TIMED, play
 
 from edgesim.analysis.runs import RunFolder, runs_of
-from edgesim.config_file import parse
 from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries
-from edgesim.simulation import composition as simulation
 
 
 def simulated(folder, **sections) -> RunFolder:
-    values = {"rounds": 4, "round": {"payload_bits": 17_881_664.0}, "data": {"dataset": "none"}}
-    simulation.run(parse(values | {"learning": {"training": "none"}} | sections, "test"), folder)
-    return runs_of([folder])[0]
+    played = play(folder, TIMED, {"rounds": 4, "round": {"payload_bits": 17_881_664.0}}, sections)
+    return RunFolder(played.folder, {}, 0)
 
 
 def test_the_area_under_the_curve_is_that_of_all_uploads_and_ten_rounds_are_shown(tmp_path, run_writer):

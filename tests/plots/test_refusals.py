@@ -1,12 +1,11 @@
 """Formats that do not exist, folders that cannot be written and figures that a run lacks, where users ask for them."""
 
 import pytest
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines
 
 import edgesim
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.plots import gallery
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.final_accuracy import draw_final_accuracy
@@ -29,9 +28,9 @@ def folders(tmp_path, monkeypatch, run_writer, study_writer):
 
 def typed(words):
     """Refuses as a command does that prints one line."""
-    result = CliRunner().invoke(app, words.split())
-    assert result.exit_code == 2
-    (line,) = result.output.splitlines()
+    status, output = edgesim_lines(*words.split())
+    assert status == 2
+    (line,) = output.splitlines()
     raise EdgesimError(line.removeprefix("error: "))
 
 
@@ -71,11 +70,10 @@ def test_a_scenario_refuses_an_unknown_format_before_its_first_run(drawing_scena
 @pytest.mark.usefixtures("folders")
 @pytest.mark.parametrize("command", [["plot", "run"], ["plot", "run.toml", "--drift"], ["trace", "show", "seen.csv"]])
 def test_a_command_that_cannot_make_its_folder_of_figures_says_so_in_one_line(command, tmp_path):
-    result = CliRunner().invoke(app, [*command, "--out", "seen.csv/figures"])
-    assert result.exit_code == 2
-    last = result.output.splitlines()[-1]
-    assert last == "error: seen.csv/figures: cannot be made a folder for figures: Not a directory"
-    assert "Traceback" not in result.output
+    status, output = edgesim_lines(*command, "--out", "seen.csv/figures")
+    assert status == 2
+    assert output.splitlines()[-1] == "error: seen.csv/figures: cannot be made a folder for figures: Not a directory"
+    assert "Traceback" not in output
     assert not (tmp_path / "runs").exists()
 
 

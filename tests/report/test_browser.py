@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from edited_runs import write_plan
+from whole_runs import TIMED, play
 
-from edgesim.analysis.band_use import band_use, use_by_station
+from edgesim.analysis.band_use import use_by_station
 from edgesim.analysis.runs import runs_of
-from edgesim.config_file import parse
 from edgesim.folder.rows_file import WAYS
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.server import served
-from edgesim.simulation import composition as simulation
 
 pytestmark = pytest.mark.slow
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -117,18 +116,23 @@ def test_the_browser_unpacks_what_was_packed(any_run, open_page):
     assert found["energy"] == pytest.approx(run.rounds["energy_j"].cumsum().tolist())
 
 
-def test_the_band_below_the_timeline_is_that_in_use(any_run, open_page):
-    page = open_page(any_run)
-    (run,) = runs_of([any_run])
+def assert_the_band_is_that_in_use(folder: Path, page, atol: float | None = None) -> None:
+    """Of each station by its share of all bands; within two ticks for each device unless told."""
+    (run,) = runs_of([folder])
+    stations, uses = zip(*use_by_station(run), strict=True)
     shown = np.array(page.evaluate("() => [...edgesim.timeline.bandShown]"))
-    activities = run.activities
-    uploads = activities[activities["activity"] == "upload"]
-    use = band_use(uploads, run.bandwidth_hz, reshared=run.sharing == "reshared")
     edges = np.linspace(0, page.evaluate("() => edgesim.timeline.facts.end"), len(shown) + 1)
-    expected = [use.mean(*span) for span in itertools.pairwise(edges)]
+    every = np.array([[use.mean(*span) for span in itertools.pairwise(edges)] for use in uses])
+    weights = np.array([station.bandwidth_hz for station in stations])
+    assert len(set(weights)) == min(len(stations), 2)
     tick = page.evaluate("() => edgesim.data.runs[0].bars.tick_s") / (edges[1] - edges[0])
-    np.testing.assert_allclose(shown, expected, atol=2 * run.device_count * tick + 1e-3)
+    atol = atol or 2 * run.device_count * tick + 1e-3
+    np.testing.assert_allclose(shown, weights @ every / weights.sum(), atol=atol)
     assert shown.max() > 0.3
+
+
+def test_the_band_below_the_timeline_is_that_in_use(any_run, open_page):
+    assert_the_band_is_that_in_use(any_run, open_page(any_run))
 
 
 def test_zooming_and_filtering_change_what_is_drawn(any_run, open_page):
@@ -226,7 +230,7 @@ def two(tmp_path_factory) -> Path:
             "round": {"admission": "count", "count": 2},
             "learning": {"pretrain": True},
         }
-        simulation.run(parse(config, "test"), folder / policy)
+        play(folder / policy, config)
         plan.append({"folder": policy, "knobs": {"policy": policy}, "seed": 0, "status": "finished"})
     return write_plan(folder, "two", plan)
 
@@ -275,11 +279,8 @@ def test_paper_says_how_streams_are_drawn_in_rows_that_show_it(tmp_path, open_pa
         "radio": {"bandwidth_hz": 2e6},
         "round": {"allocator": "equal_bits", "close": "deadline", "payload_bits": 17_881_664.0},
         "upload": {"codec": "randk", "ratio": 1.0, "size": "stream", "least": 0.001},
-        "learning": {"training": "none", "pretrain": False},
-        "data": {"partition": "iid"},
     }
-    simulation.run(parse(config, "test"), tmp_path / "run")
-    page = open_page(tmp_path / "run")
+    page = open_page(play(tmp_path / "run", TIMED, config).folder)
     assert page.evaluate("() => edgesim.timeline.height") == 180
     assert page.inner_text("#parts").endswith("the pointer or a choice shows that share as a number.")
     page.emulate_media(media="print")
@@ -422,11 +423,8 @@ def moving(tmp_path_factory) -> Path:
         "handover": {"hysteresis_db": 0.5, "trigger_s": 0.02},
         "radio": {"sharing": "reshared"},
         "round": {"close": "deadline", "payload_bits": 2e7},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
     }
-    simulation.run(parse(values, "cells"), folder / "run")
-    return folder / "run"
+    return play(folder / "run", TIMED, values).folder
 
 
 def test_the_map_follows_a_device_that_moves(moving, open_page):
@@ -450,14 +448,7 @@ def test_the_map_follows_a_device_that_moves(moving, open_page):
 
 
 def test_the_band_line_weighs_the_stations_of_devices_that_move_task_by_task(moving, open_page):
-    (run,) = runs_of([moving])
-    stations, uses = zip(*use_by_station(run), strict=True)
-    weights = np.array([station.bandwidth_hz for station in stations])
-    assert len(set(weights)) == 2
-    shown = np.array(open_page(moving).evaluate("() => [...edgesim.timeline.bandShown]"))
-    edges = np.linspace(0, run.rounds["t_end_s"].max(), len(shown) + 1)
-    every = np.array([[use.mean(*span) for span in itertools.pairwise(edges)] for use in uses])
-    np.testing.assert_allclose(shown, weights @ every / weights.sum(), atol=0.01)
+    assert_the_band_is_that_in_use(moving, open_page(moving), atol=0.01)
 
 
 def test_handovers_are_marked_in_the_timeline_and_crosses_on_the_map(moving, open_page):

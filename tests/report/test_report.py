@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edited_runs import forget_digests
+from edited_runs import edit_json, edit_table, forget_digests
 from made_up_runs import write_run, write_study
 from small_runs import TIMING
 from typer.testing import CliRunner
+from whole_runs import TIMED, play
 
 import edgesim
 from edgesim.activities import ACTIVITIES
@@ -26,7 +27,6 @@ from edgesim.analysis.statistics import mean_interval
 from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
-from edgesim.config_file import parse
 from edgesim.folder.records import SCHEMA_VERSION, read_table
 from edgesim.plots.palette import KIND_COLORS, PALETTE
 from edgesim.report import run_data
@@ -34,7 +34,6 @@ from edgesim.report.charts import COUNT_COLORS
 from edgesim.report.report import report_html
 from edgesim.report.states import IN_PART, STATES
 from edgesim.report.tables import table_html
-from edgesim.simulation import composition as simulation
 
 POLICIES = ("random", "best-channel")
 
@@ -49,10 +48,9 @@ def study(tmp_path_factory) -> Path:
     folder = write_study(
         tmp_path_factory.mktemp("studies") / "two", [{"policy": name} for name in POLICIES], seeds=3, rounds=4
     )
-    path = folder / "plan.json"
-    plan = json.loads(path.read_text())
-    lost = plan["runs"][0] | {"folder": "lost", "seed": 3}
-    path.write_text(json.dumps(plan | {"name": "two", "target": None, "runs": [*plan["runs"], lost]}))
+    runs = json.loads((folder / "plan.json").read_text())["runs"]
+    lost = runs[0] | {"folder": "lost", "seed": 3}
+    edit_json(folder / "plan.json", name="two", target=None, runs=[*runs, lost])
     (folder / "lost").mkdir()
     (folder / "lost/run.json").write_text(json.dumps({"schema_version": SCHEMA_VERSION, "status": "failed"}))
     return folder
@@ -160,8 +158,7 @@ def test_a_study_is_repeated_from_its_plan_and_not_one_run_of_it(study, study_pa
 )
 def test_the_command_that_began_a_run_is_one_to_type(any_run, tmp_path, kept, typed):
     shutil.copytree(any_run, tmp_path / "run")
-    path = tmp_path / "run/run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"command": kept}))
+    edit_json(tmp_path / "run/run.json", command=kept)
     assert f"<p>Begun by</p><pre>{typed}</pre>" in report_html(tmp_path / "run")
 
 
@@ -220,9 +217,7 @@ def test_names_with_markup_are_text(any_run, tmp_path, page_of):
     evil = "</script><img src=x onerror=alert(1)>"
     folder = tmp_path / "<b>bold<i>"
     shutil.copytree(any_run, folder)
-    facts = json.loads((folder / "run.json").read_text())
-    note = {"command": ["edgesim", evil], "notes": {"a": evil}, "platform": evil}
-    (folder / "run.json").write_text(json.dumps(facts | note))
+    edit_json(folder / "run.json", command=["edgesim", evil], notes={"a": evil}, platform=evil)
     html = report_html(folder)
     page = page_of(html)
     assert evil not in html
@@ -234,8 +229,7 @@ def test_names_with_markup_are_text(any_run, tmp_path, page_of):
 @ONE_OF_BOTH
 def test_a_run_that_goes_on_or_was_killed_has_a_page_that_says_so(any_run, tmp_path, page_of):
     folder = Path(shutil.copytree(any_run, tmp_path / "run"))
-    facts = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(facts | {"status": "running"}))
+    edit_json(folder / "run.json", status="running")
     written = page_of(report_html(folder)).written
     assert "Not all is finished; the page shows what is." in written
     assert f"{folder}: 1 lost; " in written
@@ -253,7 +247,7 @@ def test_a_run_of_one_round_has_a_page(tmp_path, page_of):
 @ONE_OF_BOTH
 def test_a_run_without_a_round_is_refused_in_one_line(any_run, tmp_path):
     folder = forget_digests(Path(shutil.copytree(any_run, tmp_path / "none")))
-    read_table(folder, "rounds").iloc[:0].to_parquet(folder / "rounds.parquet")
+    edit_table(folder, "rounds", lambda rows: rows.iloc[:0])
     with pytest.raises(EdgesimError, match="has no finished round"):
         report_html(folder)
 
@@ -286,15 +280,13 @@ def test_bad_input_is_one_line(any_run, study, tmp_path):
     (damaged / "activities.parquet").write_bytes(b"no table")
     assert "activities.parquet: is damaged" in refusal(damaged)
     assert not (damaged / "report.html").exists()
-    facts = json.loads((any_run / "run.json").read_text())
     newer = Path(shutil.copytree(any_run, tmp_path / "newer"))
-    (newer / "run.json").write_text(json.dumps(facts | {"schema_version": 99}))
+    edit_json(newer / "run.json", schema_version=99)
     assert "schema_version is 99, made by a newer edgesim" in refusal(newer)
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
-    plan = json.loads((study / "plan.json").read_text())
-    plan["runs"] = plan["runs"][-1:]
-    (unfinished / "plan.json").write_text(json.dumps(plan))
+    shutil.copy(study / "plan.json", unfinished)
+    edit_json(unfinished / "plan.json", runs=json.loads((study / "plan.json").read_text())["runs"][-1:])
     assert "no run of the study is finished" in refusal(unfinished)
 
 
@@ -329,22 +321,21 @@ def test_the_timeline_has_when_devices_that_come_and_go_were_absent(tmp_path, pa
     """Each of two halves of the devices is there for 2 s in turn."""
     config = {
         "stop_at_s": 12.0,
-        "rounds": None,
         "devices": {"count": 8},
         "availability": {"model": "round_robin", "turn_s": 2.0, "groups": 2},
         "round": {"admission": "count", "count": 2, "payload_bits": 1e6},
     }
-    simulation.run(parse(TIMING | config, "test"), tmp_path / "run")
-    page = page_of(report_html(tmp_path / "run"))
+    played = play(tmp_path / "run", TIMED, config)
+    page = page_of(report_html(played.folder))
     (run,) = page.data["runs"]
     code, tick = decoded(run["bars"]["code"]), run["bars"]["tick_s"]
     away = code // len(page.data["outcomes"]) == page.data["activities"].index("away")
     length_s = decoded(run["bars"]["length"])[away] * tick
     device = decoded(run["bars"]["device"])[away]
     per_device = [length_s[device == one].sum() for one in range(8)]
-    acts = read_table(tmp_path / "run", "activities")
+    acts = played.activities
     assert per_device == pytest.approx([6.0] * 8, abs=0.05 + 1.0 * acts["outcome"].eq("dropped").any())
-    fresh = Path(shutil.copytree(tmp_path / "run", tmp_path / "without"))
+    fresh = Path(shutil.copytree(played.folder, tmp_path / "without"))
     (fresh / "absences.parquet").unlink()
     (without,) = page_of(report_html(fresh)).data["runs"]
     assert len(decoded(without["bars"]["code"])) == len(acts)
@@ -361,11 +352,11 @@ def test_the_timeline_has_what_was_received_of_uploads_that_the_deadline_ended(t
         "round": {"tmax_s": 0.8, "payload_bits": 17_881_664.0, "allocator": "equal_bits", "close": "deadline"},
         "upload": {"codec": "randk", "ratio": 0.1, "size": "stream", "least": 0.001},
     }
-    simulation.run(parse(TIMING | config, "test"), tmp_path / "run")
-    page = page_of(report_html(tmp_path / "run"))
+    played = play(tmp_path / "run", TIMED, config)
+    page = page_of(report_html(played.folder))
     (run,) = page.data["runs"]
-    share = read_table(tmp_path / "run", "metrics").query("name == 'received_share'").set_index("key")["value"]
-    work = read_table(tmp_path / "run", "activities").sort_values(["device", "t_start_s"])
+    share = played.metric("received_share", "key")
+    work = played.activities.sort_values(["device", "t_start_s"])
     ended = work["activity"].eq("upload") & work["outcome"].eq("done")
     received = share.reindex(work["device"].astype(str) + "/" + work["task"].astype(str)).where(ended.to_numpy(), 1.0)
     assert decoded(run["bars"]["received"]).tolist() == np.ceil(1000 * received).tolist()

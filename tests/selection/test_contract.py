@@ -32,6 +32,11 @@ DRAWS_BY_PLACE = {"fed-cbs"}
 """Policies whose lots are of places in a round and not of devices: they tell devices by their numbers."""
 
 
+def renamed(draw):
+    """A draw of devices by what they are called elsewhere."""
+    return lambda self, name, devices, *where, **more: draw(self, name, self.old[devices], *where, **more)
+
+
 class Renamed(Streams):
     """Draws of device n are those that ``old[n]`` has elsewhere."""
 
@@ -39,14 +44,7 @@ class Renamed(Streams):
         super().__init__(seed)
         self.old = old
 
-    def uniform(self, name, devices, round=0, count=None, first_pair=0):
-        return super().uniform(name, self.old[devices], round, count, first_pair)
-
-    def normal(self, name, devices, round=0, count=None, first_pair=0):
-        return super().normal(name, self.old[devices], round, count, first_pair)
-
-    def exponential(self, name, devices, round=0, count=None):
-        return super().exponential(name, self.old[devices], round, count)
+    uniform, normal, exponential = map(renamed, (Streams.uniform, Streams.normal, Streams.exponential))
 
 
 class Watched:

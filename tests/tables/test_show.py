@@ -1,7 +1,6 @@
 """The tables on the terminal against the same numbers worked out of the run folder."""
 
 import io
-import json
 import re
 import shutil
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from edited_runs import forget_digests, write_plan
+from edited_runs import edit_json, edit_table, forget_digests, write_plan
 from rich.console import Console
 from whole_runs import TIMED, play
 
@@ -46,9 +45,8 @@ def shown(printer, folder, width: int = 100) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A run on batteries; no test changes it."""
-    folder = tmp_path_factory.mktemp("shown") / "run"
-    simulation.run(parse(CONFIG | {"devices": {"battery_j": 5.0, "recharge_w": 0.3}}, "test"), folder)
-    return folder
+    battery = {"battery_j": 5.0, "recharge_w": 0.3}
+    return play(tmp_path_factory.mktemp("shown") / "run", CONFIG, devices=battery).folder
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +113,7 @@ def test_a_run_shows_the_skew_of_its_data_in_every_frame(folder):
 def test_a_wide_table_is_cut_off_on_no_terminal(tmp_path):
     plan = []
     for partition in ("dirichlet-labels", "quantity"):
-        config = {**CONFIG, "data": {"partition": partition, "partition_options": {"alpha": 0.5}}}
-        simulation.run(parse(config, "test"), tmp_path / partition)
+        play(tmp_path / partition, CONFIG, data={"partition": partition, "partition_options": {"alpha": 0.5}})
         knobs = {"partition": partition, "alpha": 0.5}
         plan.append({"folder": partition, "knobs": knobs, "seed": 4, "status": "finished"})
     write_plan(tmp_path, "partitions", plan)
@@ -128,14 +125,14 @@ def test_a_wide_table_is_cut_off_on_no_terminal(tmp_path):
 
 def test_rounds_that_are_not_finished_count_for_nothing_in_a_run_that_was_killed(folder, tmp_path):
     killed = forget_digests(Path(shutil.copytree(folder, tmp_path / "run")))
-    facts = json.loads((killed / "run.json").read_text())
-    (killed / "run.json").write_text(json.dumps({**facts, "status": "running"}))
+    edit_json(killed / "run.json", status="running")
     before = shown(print_run, killed)
     assert "lost (its process is gone; edgesim resume" in before
-    path = killed / "activities.parquet"
-    acts = pd.read_parquet(path)
-    cut = acts[acts["round"] == 6].assign(round=7).astype(acts.dtypes.to_dict())
-    pd.concat([acts, cut]).to_parquet(path)
+
+    def with_cut(acts):
+        return pd.concat([acts, acts[acts["round"] == 6].assign(round=7).astype(acts.dtypes.to_dict())])
+
+    edit_table(killed, "activities", with_cut)
     assert shown(print_run, killed) == before
 
 
@@ -187,8 +184,7 @@ def test_a_study_without_a_finished_run_says_what_became_of_its_runs(tmp_path):
         for seed, status in enumerate(("failed", "failed", "not run"))
     ]
     write_plan(tmp_path, "failed", runs)
-    facts = json.loads((tmp_path / "r1/run.json").read_text())
-    (tmp_path / "r1/run.json").write_text(json.dumps(facts | {"reason": "a loss is no number"}))
+    edit_json(tmp_path / "r1/run.json", reason="a loss is no number")
     with pytest.raises(EdgesimError) as caught:
         shown(print_study, tmp_path)
     said = "no run of the study is finished (2 failed, 1 planned; r1: a loss is no number); run it again"
@@ -247,7 +243,7 @@ def test_a_run_without_a_round_says_that_no_model_was_made_and_what_became_of_it
 
 def test_a_run_shows_how_its_accuracy_went_without_an_interval(tmp_path):
     """The same measures worked out of its tables, round by round."""
-    simulation.run(parse(LEARNING | {"rounds": 8}, "test"), tmp_path / "run")
+    play(tmp_path / "run", LEARNING, rounds=8)
     brief = shown(lambda *where: print_run(*where, whole=False), tmp_path / "run", 400)
     assert brief.index("last test") < brief.index("simulated time")
     assert not re.search("WE |ID |forgetting|roughness|F1 by class", brief)
@@ -283,7 +279,7 @@ def test_a_run_shows_first_what_a_newcomer_asks_and_the_rest_on_request(folder, 
 
 
 def test_a_run_whose_rounds_are_not_all_tested_says_why_it_has_no_measures_of_its_course(tmp_path):
-    simulation.run(parse(LEARNING | {"rounds": 4, "evaluation": {"every": 2}}, "test"), tmp_path / "run")
+    play(tmp_path / "run", LEARNING, rounds=4, evaluation={"every": 2})
     text = shown(print_run, tmp_path / "run", 400)
     assert "WE, ID, forgetting" in text
     assert "undefined: 2 of 4 rounds have a test" in text

@@ -151,17 +151,25 @@ LAWS: list[tuple[str, dict[str, object]]] = [
     ("bernoulli", {"probability": [0.1, 0.2, 0.3, 0.05]}),
     ("markov", {"join_probability": [0.1, 0.2, 0.05, 0.1], "leave_probability": [0.5, 0.9, 0.5, 0.4]}),
     ("solar", {"peak": 0.3}),
-]
+    # Three rounds before the first of four devices comes; all have left by the eleventh.
+    ("arrival", {"at_start": 0, "join_after_rounds": 3, "join_every_rounds": 1, "leave_after_rounds": 7,
+                 "leave_every_rounds": 1}),
+]  # fmt: skip
 
 
 def timed(model: str, by: str) -> dict[str, object]:
+    if model == "arrival":
+        return {}
     if model == "solar":
         return {"day_rounds": 12.0} if by == "rounds" else {"slot_s": SLOT_S, "day_s": 12 * SLOT_S}
     return {"slots": "rounds"} if by == "rounds" else {"slot_s": SLOT_S}
 
 
-@pytest.mark.parametrize("by", ["rounds", pytest.param("seconds", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("model", "options"), LAWS)
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("model", "options", "by"),
+    [(*law, "rounds") for law in LAWS] + [pytest.param(*law, "seconds", marks=pytest.mark.slow) for law in LAWS[:3]],
+)
 def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had_none(model, options, by):
     own, rounds = {**options, **timed(model, by)}, 500
     waits = matrix(made(model, 4, **own, if_empty="wait"), 4, rounds)
@@ -173,7 +181,8 @@ def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had
     assert (forced[:, empty].sum(axis=0) == 1).all()
     shares = forced[:, empty].mean(axis=1)
     assert np.abs(shares - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / empty.sum())
-    assert empty.sum() > rounds / 6
+    assert empty.sum() == rounds - 7 if model == "arrival" else rounds / 6 < empty.sum() < rounds
+    assert not model_forced.is_settled(1)
     # The count is that of the slots, whatever was asked and in which order.
     assert empty_slots(model_forced, 7, rounds * SLOT_S - 1e-9) == empty.sum()
     assert empty_slots(made(model, 4, **own), 7, rounds * SLOT_S) == 7
@@ -186,20 +195,7 @@ def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had
         ].tolist()
 
 
-def test_an_arrival_that_leaves_rounds_empty_has_one_drawn_device_in_each_of_them():
-    """Three rounds before the first of four devices comes; all have left by the eleventh."""
-    options = {"at_start": 0, "join_after_rounds": 3, "join_every_rounds": 1, "leave_after_rounds": 7}
-    options["leave_every_rounds"] = 1
-    waits = matrix(made("arrival", 4, **options, if_empty="wait"), 4, 400)
-    assert np.flatnonzero(waits.any(axis=0)).tolist() == list(range(3, 10))
-    forced_by = made("arrival", 4, **options, if_empty="force")
-    forced = matrix(forced_by, 4, 400)
-    empty = ~waits.any(axis=0)
-    assert np.array_equal(forced[:, ~empty], waits[:, ~empty])
-    assert (forced[:, empty].sum(axis=0) == 1).all()
-    assert (forced[:, empty].sum(axis=1) > 60).all()
-    assert empty_slots(forced_by, 0, np.inf) == 400 - 7
-    assert not forced_by.is_settled(1)
+def test_who_is_always_there_has_no_slots_that_may_be_empty():
     assert empty_slots(made("always", 3), 0, 1.0) is None
 
 

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import in_one_line
+from whole_runs import TIMED, play
 
 from edgesim.base.device_keys import DeviceKeys, texts
 from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
-from edgesim.simulation import composition as simulation
 from edgesim.traces.convert import convert
 from edgesim.traces.convert_links import convert_links
 
@@ -61,11 +59,9 @@ def run(folder: Path, files: dict[str, str], order: str = "given", **devices: An
             "tmax_s": 100.0, "payload_bits": 1e6, "computes": "selected", "admission": "count", "count": 3,
             "close": "deadline",
         },
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "steps": 2, "batch_size": 10, "pretrain": True},
+        "learning": {"steps": 2, "batch_size": 10},
     }  # fmt: skip
-    simulation.run(parse(config, "test"), folder)
-    return read_table(folder, "activities")
+    return play(folder, TIMED, config).activities
 
 
 def phones(activities: pd.DataFrame) -> list[tuple[int, int, int]]:

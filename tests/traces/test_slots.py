@@ -46,16 +46,6 @@ def test_who_never_leaves_stays_without_end_and_nobody_looks_for_it():
     assert isinstance(made, Always)
 
 
-def test_a_stretch_that_ends_at_the_horizon_has_no_end_before_it():
-    model, ids = bernoulli(0.5, 50), np.arange(50)
-    for edge in (30, 31, 77):
-        here, gone = model.available(ids, edge * SLOT_S), ~model.available(ids, (edge + 1) * SLOT_S)
-        assert (here & gone).any()
-        end_s = (edge + 1) * SLOT_S
-        assert np.all(model.available_until(ids, edge * SLOT_S, end_s)[here] == np.inf)
-        assert np.all(model.available_until(ids, edge * SLOT_S, np.nextafter(end_s, np.inf))[here & gone] == end_s)
-
-
 def test_a_search_of_too_many_draws_is_given_up_and_says_how_far_it_went(monkeypatch):
     monkeypatch.setattr(module, "DRAW_LIMIT", 4000)
     model = replace(bernoulli(0.01), search=Search(1e5))
