@@ -5,7 +5,7 @@ import io
 import pandas as pd
 import pytest
 from rich.console import Console
-from whole_runs import TIMED, Played, merged, write_rows
+from whole_runs import TIMED, Played, phones, stays
 from whole_runs import play as simulate
 
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
@@ -20,20 +20,15 @@ from edgesim.tables.show import print_run
 SENDING_W = 10 ** ((23 - 30) / 10) / 0.35
 
 
-def play(folder, stays, rates_bps=(1e6,) * 9, **sections):
+def play(folder, spans, rates_bps=(1e6,) * 9, **sections):
     """Phones that compute for 2 s and send for 3 s, at 1 Mbit/s, there in the given stays."""
-    rows = [(device, *span) for device, spans in enumerate(stays) for span in spans]
-    there = write_rows(folder / "there.csv", "device,start_s,end_s", rows)
-    phones = [(k, 0.2, rates_bps[k]) for k in range(len(stays))]
-    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", phones)
+    there = stays(folder, *((k, *span) for k, own in enumerate(spans) for span in own), after_end="absent")
+    own = phones(folder, *((0.2, rate_bps) for _, rate_bps in zip(spans, rates_bps, strict=False)))
     base = {
-        "devices": {"count": len(stays), "profile": profile},
-        "radio": {"sharing": "own"},
-        "availability": {"model": "table", "file": there, "after_end": "absent"},
         "round": {"admission": "count", "count": 2, "payload_bits": 3e6, "tmax_s": 10.0},
         "learning": {"steps": 1, "batch_size": 10},
     }
-    return simulate(folder / "run", merged(TIMED, base), sections)
+    return simulate(folder / "run", TIMED, own, there, base, sections)
 
 
 def rows(activities: pd.DataFrame) -> list[tuple]:

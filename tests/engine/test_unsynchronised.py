@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 from golden import serve
-from whole_runs import TIMED, play, write_rows
+from whole_runs import TIMED, play, stays
+from whole_runs import phones as own_phones
 
 from edgesim.analysis.waste import kinds
 from edgesim.base.errors import Diverged
@@ -186,19 +187,14 @@ def test_updates_beyond_the_limit_are_not_merged(tmp_path):
     assert "done" in set(played.uploads.query("device == 1")["outcome"])
 
 
-def phones(folder, there, s_per_sample, *parts, **sections):
+def phones(folder, there, s_per_sample, **sections):
     """Phones without training that are there in periods, train on 10 samples and send 3 Mbit at 1 Mbit/s."""
-    rows = [(k, seconds, 1e6) for k, seconds in enumerate(s_per_sample)]
-    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", rows)
-    file = write_rows(folder / "there.csv", "device,start_s,end_s", there)
+    world = own_phones(folder, *((seconds, 1e6) for seconds in s_per_sample)), stays(folder, *there)
     own = {
-        "devices": {"count": len(rows), "profile": profile},
-        "radio": {"sharing": "own"},
-        "availability": {"model": "table", "file": file},
-        "round": {"admission": "count", "count": len(rows), "payload_bits": 3e6, "tmax_s": 20.0},
+        "round": {"admission": "count", "count": len(s_per_sample), "payload_bits": 3e6, "tmax_s": 20.0},
         "learning": {"steps": 1, "batch_size": 10},
     }
-    return play(folder / "run", TIMED, own, *parts, **sections)
+    return play(folder / "run", TIMED, *world, own, sections)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from whole_runs import TIMED, merged, play, write_rows
+from whole_runs import TIMED, merged, play, stays
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import YEAR_S
@@ -24,8 +24,7 @@ def run(folder: Path, availability: dict, rounds=4, devices=2, stop_at_s=None, o
 def twice(folder: Path, gap_s: float) -> dict:
     """Presence of two devices for 1.2 s, and again for 20 s after a gap."""
     rows = [(k, start_s, end_s) for k in range(2) for start_s, end_s in ((0, 1.2), (gap_s, gap_s + 20))]
-    file = write_rows(folder / "trace.csv", "device,start_s,end_s", rows)
-    return {"model": "table", "file": file, "after_end": "absent"}
+    return stays(folder, *rows, after_end="absent")["availability"]
 
 
 @pytest.mark.parametrize("knobs", [{"close": "deadline"}, WITHOUT_ROUNDS], ids=["rounds", "no rounds"])
@@ -157,13 +156,12 @@ def test_availability_that_changes_millions_of_times_in_a_round_is_refused_at_th
 @pytest.mark.parametrize("tmax_s", [1e-6, 1e-4, 1.0])
 def test_no_round_is_so_short_that_the_clock_stands_still(tmp_path, tmax_s):
     """At 9e8 s the clock goes by 1.2e-7 s, and rounds would take 1e-10 s."""
-    trace = write_rows(tmp_path / "trace.csv", "device,start_s,end_s", [(k, 900000000, 900000100) for k in range(2)])
     played = play(
         tmp_path / "run",
         TIMED,
+        stays(tmp_path, (0, 900000000, 900000100), (1, 900000000, 900000100)),
         rounds=3,
         devices={"count": 2, "a_s_per_sample": 0.0, "mu_samples_per_s": 1e15},
-        availability={"model": "table", "file": trace},
         radio={"bandwidth_hz": 1e12},
         round={"payload_bits": 1.0, "tmax_s": tmax_s},
     )

@@ -7,7 +7,7 @@ import pytest
 import tomli_w
 from rich.console import Console
 from typer.testing import CliRunner
-from whole_runs import TIMED
+from whole_runs import TIMED, phones
 
 from edgesim import Study, compare, grid, run_study
 from edgesim.base.errors import EdgesimError
@@ -203,9 +203,7 @@ def test_a_run_in_which_nothing_arrives_says_so_and_why(tmp_path):
 
 
 def test_a_run_beyond_the_end_of_simulated_time_is_an_error(tmp_path):
-    (tmp_path / "slow.csv").write_text("device,s_per_sample,link_bps\n0,1e7,1e6\n1,1e7,1e6\n")
     knobs = {"protocol": "asynchronous", "admission": "count", "count": 2, "tmax_s": 1e10}
-    slow = {"count": 2, "profile": str(tmp_path / "slow.csv")}
     with pytest.raises(EdgesimError, match=r"^round \d+ ended at .* s, beyond the 1e\+10 s \(317 years\)"):
-        play(tmp_path / "run", rounds=40, devices=slow, radio={"sharing": "own"}, **knobs)
+        play(tmp_path / "run", rounds=40, **phones(tmp_path, (1e7, 1e6), (1e7, 1e6)), **knobs)
     assert read_run(tmp_path / "run")["status"] == "failed"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from refusals import in_one_line
 from stopped_runs import content
-from whole_runs import configs, plays, write_rows
+from whole_runs import configs, phones, plays
 
 import edgesim
 from edgesim.base.errors import EdgesimError
@@ -117,11 +117,8 @@ def test_downloads_are_as_long_as_what_a_device_has_missed(run, tmp_path):
     The model is sent where it is shorter than changes: behind two, since 2 x 38,592 bits are more than 77,120.
     """
     (tmp_path / "presence.csv").write_text(PRESENCE)
-    profile = write_rows(tmp_path / "phones.csv", "device,s_per_sample,link_bps", [(k, 0.001, 1e6) for k in range(3)])
-    world = {
+    world = phones(tmp_path, *[(0.001, 1e6)] * 3) | {
         "rounds": 6,
-        "devices": {"count": 3, "profile": profile},
-        "radio": {"sharing": "own"},
         "availability": {"model": "table", "file": str(tmp_path / "presence.csv"), "slots": "rounds"},
         "round": {"tmax_s": 3.0, "download_s": "link", "close": "arrivals"},
     }
