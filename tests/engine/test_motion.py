@@ -14,7 +14,6 @@ from whole_runs import configs, merged, play, write_rows
 
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import runs_of
-from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
 from edgesim.engine.estimates import PlannedEstimates
@@ -308,11 +307,9 @@ def for_2_s(folder):
     ("sections", "needed"), [({"stop_at_s": 5.0}, "5"), ({"round": {"close": "deadline"}}, "6"), ({}, "2.000000001")]
 )
 def test_a_recording_that_ends_before_the_run_is_refused_with_its_remedy(tmp_path, sections, needed):
-    with pytest.raises(EdgesimError) as refused:
+    start = re.escape(f"{tmp_path / 'ways.csv'}: positions are known up to 2 s, but needed at {needed}")
+    with in_one_line(f'^{start}.*mobility.after_end = "wrap" or "hold"'):
         play(tmp_path / "run", BASE, sections, mobility=for_2_s(tmp_path))
-    start = f"{tmp_path / 'ways.csv'}: positions are known up to 2 s, but needed at {needed}"
-    assert str(refused.value).startswith(start)
-    assert 'mobility.after_end = "wrap" or "hold"' in str(refused.value)
 
 
 @pytest.mark.whole_family

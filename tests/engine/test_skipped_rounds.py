@@ -10,7 +10,7 @@ import torch
 from refusals import in_one_line
 from safetensors.torch import load_file
 from typer.testing import CliRunner
-from whole_runs import merged, phones, play, stays, write_rows
+from whole_runs import by_rounds, merged, phones, play, stays
 
 from edgesim.analysis.check import run_faults
 from edgesim.analysis.runs import RunFolder
@@ -27,24 +27,20 @@ LINK_BPS = (1e6, 5e5, 2e6)
 S_PER_SAMPLE = (0.002, 0.001, 0.004)
 SAMPLES = 40
 COMPUTE_W, DOWNLOAD_W = 2.0, 0.9
-PRESENCE = """\
-device,1,2,3,4,5,6,7,8
-0,1,1,1,1,1,1,1,1
-1,1,1,1,1,1,1,0,1
-2,1,1,1,1,0,1,1,1
-"""
-"""Device 2 is away in round 5, and device 1 in round 7."""
 
 
 @pytest.fixture(scope="module")
 def sections(tmp_path_factory):
-    """Three devices with links and speeds of their own, and how rounds that are not due are skipped."""
+    """Three devices with links and speeds of their own, and how rounds that are not due are skipped.
+
+    Device 2 is away in round 5, and device 1 in round 7.
+    """
     folder = tmp_path_factory.mktemp("world")
-    (folder / "presence.csv").write_text(PRESENCE)
-    base = phones(folder, *zip(S_PER_SAMPLE, LINK_BPS, strict=True)) | {
+    there = by_rounds(folder, "11111111", "11111101", "11110111")
+    base = phones(folder, *zip(S_PER_SAMPLE, LINK_BPS, strict=True)) | there
+    base |= {
         "seed": 3,
         "rounds": 8,
-        "availability": {"model": "table", "file": str(folder / "presence.csv"), "slots": "rounds"},
         "round": {"tmax_s": 3.0, "download_s": "link"},
         "data": {"partition": "iid", "samples_per_device": SAMPLES, "validation_per_class": 20},
         "learning": {"pretrain": False, "epochs": 1, "batch_size": 20, "lr": 0.1, "model": "mlp"},
@@ -224,11 +220,7 @@ def kinds_of_work(found):
 
 def test_kept_work_is_useful_where_the_next_model_has_it(run, tmp_path):
     """That of round 5 is; of round 7 that of device 2, but not of device 0, which is away in round 8."""
-    lines = [line.split(",") for line in PRESENCE.strip().splitlines()]
-    lines[1][lines[0].index("8")] = "0"
-    rows = [[*line, "1"] for line in lines[1:]]
-    file = write_rows(tmp_path / "other.csv", ",".join([*lines[0], "9"]), rows)
-    found = run("carry", rounds=9, availability={"model": "table", "file": file, "slots": "rounds"})
+    found = run("carry", rounds=9, **by_rounds(tmp_path, "111111101", "111111011", "111101111"))
     work = kinds_of_work(found)
     assert set(work.loc[5].index) == {"useful"}
     assert set(work.loc[7].index) == {"useful", "unused"}

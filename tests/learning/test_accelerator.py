@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 COUNT = {"admission": "count", "count": 5}
-#: Each policy that looks at models, protocol and codec once; what they have in common runs on the device in all of them.
+#: Each policy that looks at models, each protocol and each codec once.
 SETTINGS = {
     "fedcgd and qsgd": {"selection": {"policy": "fedcgd"}, "upload": {"codec": "qsgd"}},
     "best norm, topk and sign": {

@@ -94,6 +94,13 @@ def stays(folder: Path, *rows: tuple[int, float, float], **options: Any) -> dict
     return {"availability": {"model": "table", "file": file, **options}}
 
 
+def by_rounds(folder: Path, *devices: str, **options: Any) -> dict[str, Any]:
+    """Section of devices that are available in rounds, such as ``"101"``: in the first and in the third."""
+    columns = ",".join(["device", *map(str, range(1, len(devices[0]) + 1))])
+    file = write_rows(folder / "programme.csv", columns, [(device, *of) for device, of in enumerate(devices)])
+    return {"availability": {"model": "table", "file": file, "slots": "rounds", **options}}
+
+
 def configs(base: Mapping[str, Any]) -> Callable[..., RunConfig]:
     """Function that makes the config ``base`` with keys of sections, or whole values, changed; None leaves one out."""
     return lambda **sections: config_of(base, sections)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from refusals import in_one_line
 from scipy.optimize import minimize
+from whole_runs import config_of
 
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
@@ -166,8 +167,5 @@ def test_levels_rise_as_the_loss_falls(tmp_path):
     ],
 )
 def test_what_does_not_go_with_levels_of_each_is_refused(sections, message):
-    sections = {
-        key: {name: of for name, of in (BASE[key] | new).items() if of is not None} for key, new in sections.items()
-    }
     with in_one_line(message):
-        complete(parse(BASE | sections, "test"))
+        complete(config_of(BASE, sections))
