@@ -288,7 +288,6 @@ PER_RUN = {"radio": {"shadowing": "per_run", "between_stations": 0.5}}
         ({"radio": {"channel": "recorded-capacity"}}, "radio.channel = 'recorded-capacity' does not go with mobility"),
         ({"radio": {"grid_m": 0.1}}, "radio.grid_m = 0.5 fits"),
         ({"mobility": {"turn_s": None, "pause_s": 3.0}}, "mobility.pause_s: is an option of model 'waypoint'"),
-        ({"mobility": {"model": "waypoints"}}, "mobility.model: unknown model 'waypoints', did you mean 'waypoint'?"),
         ({"mobility": {"model": None}}, "mobility.model: field required"),
     ],
 )  # fmt: skip

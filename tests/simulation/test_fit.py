@@ -1,11 +1,10 @@
 """Whole runs whose updates are as large as the channel carries: what is sent, when, and what is refused."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from refusals import in_one_line
+from small_runs import SIZED
 from whole_runs import TRAINING, configs, plays
 
 import edgesim
@@ -15,16 +14,7 @@ from edgesim.radio.allocators.least_error import LeastError
 from edgesim.simulation.complete import complete
 
 D, TMAX_S = 558_802, 0.8
-BASE: dict[str, Any] = {
-    "seed": 3,
-    "rounds": 6,
-    "devices": {"count": 10},
-    "data": {"partition": "iid", "samples_per_device": 40},
-    "radio": {"bandwidth_hz": 4e6, "fading": "rayleigh"},
-    "round": {"tmax_s": TMAX_S, "payload_bits": 32 * D, "allocator": "equal_bits"},
-    "learning": {"training": "none", "steps": 2},
-    "upload": {"codec": "topk", "size": "fit"},
-}
+BASE = SIZED | {"devices": {"count": 10}, "upload": {"codec": "topk", "size": "fit"}}
 BUFFERED = {
     "protocol": "buffered",
     "admission": "count",

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 from refusals import in_one_line
+from small_runs import SIZED
 from stopped_runs import content, facts, saved_rounds
 from two_processes import ENVIRONMENT
-from whole_runs import TRAINING, configs, plays
+from whole_runs import TRAINING, configs, merged, plays
 
 from edgesim import load
 from edgesim.analysis.runs import runs_of
@@ -33,23 +34,12 @@ from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
 
 D, TMAX_S = 558_802, 0.8
-BASE: dict[str, Any] = {
-    "seed": 3,
-    "rounds": 6,
-    "devices": {"count": 8},
-    "data": {"partition": "iid", "samples_per_device": 40},
-    "radio": {"bandwidth_hz": 2e6, "fading": "rayleigh"},
-    "round": {
-        "tmax_s": TMAX_S,
-        "payload_bits": 32 * D,
-        "allocator": "equal_bits",
-        "close": "deadline",
-        "admission": "count",
-        "count": 6,
-    },
-    "learning": {"training": "none", "steps": 2},
+STREAMS = {
+    "radio": {"bandwidth_hz": 2e6},
+    "round": {"close": "deadline", "admission": "count", "count": 6},
     "upload": {"codec": "randk", "ratio": 0.2, "size": "stream"},
 }
+BASE = merged(SIZED, STREAMS)
 TOPK = {"codec": "topk", "coding": "index"}
 EQUAL = {"allocator": "equal_share"}
 

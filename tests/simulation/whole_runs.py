@@ -68,9 +68,11 @@ class Played:
         return self.metrics[self.metrics["name"] == name].set_index(by)["value"]
 
 
-def play(folder: Path, *parts: Mapping[str, Any], **sections: Any) -> Played:
+def play(
+    folder: Path, *parts: Mapping[str, Any], on_round: Callable[[Any], None] = lambda _: None, **sections: Any
+) -> Played:
     """Simulate in a folder the config of some parts with further sections."""
-    return Played(folder, simulation.run(config_of(*parts, sections), folder))
+    return Played(folder, simulation.run(config_of(*parts, sections), folder, on_round))
 
 
 def write_rows(path: Path, columns: str, rows: Iterable[Iterable[Any] | str]) -> str:
