@@ -8,6 +8,7 @@ from pathlib import Path
 import golden
 import numpy as np
 import pytest
+from cell_files import write_cells
 from stopped_runs import assert_stops_change_nothing
 from whole_runs import TIMED, merged, phones, play, stays, write_rows
 
@@ -129,20 +130,6 @@ class Unsent(FedAvg):
 
 
 SENDING_W = 0.2 / 0.35
-SLOW_WIRE = """
-name = "One cell, 2.5 s by wire from the cloud for an update of 1 Mbit"
-source = "made up"
-cloud = "cloud"
-edge_servers = []
-[[stations]]
-name = "cell"
-x_m = 0.0
-y_m = 0.0
-[[links]]
-between = ["cell", "cloud"]
-rate_bps = 4e5
-latency_s = 0.0
-"""
 
 
 def busy_wire(folder: Path) -> dict[str, object]:
@@ -150,12 +137,12 @@ def busy_wire(folder: Path) -> dict[str, object]:
 
     In the first round, in which it sends a tenth, the update arrives after 0.5 s.
     """
-    (folder / "wire.toml").write_text(SLOW_WIRE)
+    cell = write_cells(folder, {"cell": (0.0, 0.0)}, [("cell", "cloud", 4e5, 0.0)], cloud="cloud", edge_servers=[])
     battery = {"battery_j": 100.0, "battery_start": 0.5, "battery_reserve": 0.1, "recharge_w": 0.5}
     sections = {
         "rounds": 8,
         "devices": {"tx_power_dbm": 23.0103, **battery},
-        "topology": {"file": str(folder / "wire.toml")},
+        "topology": {"file": cell},
         "algorithm": {"name": "unsent"},
         "round": {"late": "keep", "close": "deadline", "tmax_s": 1.0, "payload_bits": 1e6, **ONE},
     }

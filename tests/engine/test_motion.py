@@ -337,27 +337,6 @@ def test_run_json_says_how_much_memory_the_maps_take(tmp_path):
     assert played.facts["maps_bytes"] == 9 * 13 * 13
 
 
-class LastRound:
-    """Keeps the numbers of devices that were taken and that arrived in the last round of a run."""
-
-    taken = arrived = 0
-
-    def write(self, table, columns):
-        if table == "rounds":
-            self.taken, self.arrived = int(columns["selected"][0]), int(columns["arrived"][0])
-
-
-def one_round(look=lambda run: None, **sections):
-    """Play a round; how many devices were taken, and how many arrived."""
-    counts = LastRound()
-    with Simulation(complete(config(rounds=1, **sections))) as run:
-        run.make_server(counts)
-        run.begin()
-        run.advance()
-        look(run)
-    return counts.taken, counts.arrived
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("tmax_s", "speed_mps", "expected"),
@@ -386,8 +365,9 @@ def test_plans_on_the_present_gain_are_a_coin_toss_and_the_worst_gain_costs_clie
         motion = recorded(tmp_path, rows, "absent")
         for name in expected:
             plan = {"payload_bits": BITS * tmax_s, "tmax_s": tmax_s, "path_knowledge": name, "leftover": "idle"}
-            taken, arrived = one_round(seed=seed, mobility=motion, round=plan)
-            seen[name].append((taken, taken - arrived))
+            folder = tmp_path / f"{seed} {name}"
+            rounds = play(folder, BASE, seed=seed, rounds=1, mobility=motion, round=plan).rounds
+            seen[name].append((rounds["selected"][0], rounds["selected"][0] - rounds["arrived"][0]))
     for name, (fit, share) in expected.items():
         taken, late = np.array(seen[name], dtype=float).T
         # Errors of both means; the page rounds to a tenth and to a hundredth.
@@ -401,7 +381,7 @@ def test_plans_on_the_present_gain_are_a_coin_toss_and_the_worst_gain_costs_clie
 
 
 @pytest.mark.parametrize("grid_m", [5.0, 1.0])
-def test_twelve_uploads_on_a_shared_band_change_it_at_their_begins_and_ends_alone(monkeypatch, grid_m):
+def test_twelve_uploads_on_a_shared_band_change_it_at_their_begins_and_ends_alone(tmp_path, monkeypatch, grid_m):
     """Mobility page, 1.6: 24 events of 12 uploads at 5 to 40 m/s, beside 48 and more with one for each chord."""
     changes, share_anew = [], MovingSharedBand._share_anew
 
@@ -414,12 +394,8 @@ def test_twelve_uploads_on_a_shared_band_change_it_at_their_begins_and_ends_alon
     radio = {"sharing": "reshared", "grid_m": grid_m}
     plan = {"admission": "count", "count": 12, "allocator": "equal_share", "tmax_s": 6.0}
     sections = {"devices": {"count": 12}, "mobility": motion, "radio": radio, "round": plan}
-    crossed = []
-
-    def look(run):
-        chords, _ = run.world.moving.chords.until(np.arange(12), changes[0], changes[-1])
-        crossed.append(len(chords.place))
-
-    assert one_round(look, **sections) == (12, 12)
+    rounds = play(tmp_path, BASE, sections, rounds=1).rounds
+    assert rounds[["selected", "arrived"]].to_numpy().tolist() == [[12, 12]]
     assert len(changes) == 24
-    assert crossed[0] >= 48
+    chords, _ = world_again(sections).moving.chords.until(np.arange(12), changes[0], changes[-1])
+    assert len(chords.place) >= 48
