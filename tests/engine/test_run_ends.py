@@ -1,10 +1,8 @@
 """Work in flight when a run stops has rows and costs what it cost; no round has it."""
 
-import io
-
 import pandas as pd
 import pytest
-from rich.console import Console
+from typed_commands import printed
 from whole_runs import TIMED, Played, phones, stays
 from whole_runs import play as simulate
 
@@ -39,12 +37,6 @@ def rows(activities: pd.DataFrame) -> list[tuple]:
     ]
 
 
-def shown(folder) -> str:
-    console = Console(file=io.StringIO(), width=120)
-    print_run(folder, console)
-    return console.file.getvalue()
-
-
 def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp_path):
     stays = [[(10.0 * k, 10.0 * k + 4.0) for k in range(9)]] * 2
     with pytest.raises(EdgesimError, match=r"^no model was made, since too few updates arrived: stop_at_s = 33; "):
@@ -64,7 +56,7 @@ def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp
     wasted = played.metric("wasted_j", "key")
     assert wasted.sum() == pytest.approx(acts["energy_j"].sum())
     assert wasted["unused"] == pytest.approx(2 * (2 * 2.0 + SENDING_W), rel=1e-5)
-    text = shown(tmp_path / "run")
+    text = printed(print_run, tmp_path / "run", 120)
     assert f"{acts['energy_j'].sum():,.1f} J" in text
     assert "unused" in text
 
@@ -136,7 +128,7 @@ def test_all_totals_have_the_work_of_the_cut_round_and_means_over_rounds_do_not(
     assert measure(run, None)["bits_up"] == acts.query("activity == 'upload'")["bits"].sum()
     assert energy_by_activity_j(acts, metrics).to_numpy().sum() == pytest.approx(whole_j)
     assert energy_by_device_j(acts, metrics, run.devices).sum() == pytest.approx(whole_j)
-    text = shown(tmp_path / "run")
+    text = printed(print_run, tmp_path / "run", 120)
     assert f"│ {whole_j:,.1f} J (" in text
     sent_down = 3e6 * acts.groupby(["device", "task"]).ngroups
     assert f"│ bits down │ {sent_down:.4g} │" in " ".join(text.split())

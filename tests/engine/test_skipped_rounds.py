@@ -9,18 +9,18 @@ import pytest
 import torch
 from refusals import in_one_line
 from safetensors.torch import load_file
-from typer.testing import CliRunner
+from typed_commands import printed
 from whole_runs import by_rounds, merged, phones, play, stays
 
 from edgesim.analysis.check import run_faults
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.waste import work_by_kind
-from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.engine.stagnation import Stagnation
 from edgesim.learning.datasets import load_shared
 from edgesim.plots.gantt import draw_gantt
 from edgesim.simulation import composition as simulation
+from edgesim.tables.show import print_run
 
 MODEL_BITS = 77_120.0
 LINK_BPS = (1e6, 5e5, 2e6)
@@ -234,9 +234,7 @@ def test_kept_work_is_useful_where_the_next_model_has_it(run, tmp_path):
 
 
 def test_show_tells_how_many_rounds_were_merged_and_skipped(run):
-    shown = CliRunner().invoke(app, ["show", str(run().folder)])
-    assert shown.exit_code == 0, shown.output
-    assert "8 (6 merged, 2 skipped)" in shown.output
+    assert "8 (6 merged, 2 skipped)" in printed(print_run, run().folder)
 
 
 @pytest.mark.parametrize("skip", ["discard", "carry"])
