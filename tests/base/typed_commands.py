@@ -1,6 +1,8 @@
 """Commands as typed, in this process, and a console that says nothing."""
 
 import io
+from collections.abc import Callable
+from pathlib import Path
 
 from rich.console import Console
 from typer.testing import CliRunner
@@ -28,6 +30,13 @@ def refused(*words: object) -> str:
     (line,) = output.splitlines()
     assert line.startswith("error: ")
     return line
+
+
+def printed(show: Callable[[Path, Console], None], folder: Path, width: int = 2000) -> str:
+    """What a function shows of a folder."""
+    console = Console(file=io.StringIO(), width=width)
+    show(folder, console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def quiet() -> Console:

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from whole_runs import TIMED, merged, write_rows
+from whole_runs import TIMED, merged
+from whole_runs import phones as own_phones
 from whole_runs import play as simulate
 
 from edgesim.learning.algorithms import ALGORITHMS
@@ -83,9 +84,7 @@ COUNT = {"admission": "count", "count": 6}
 
 def phones(folder):
     """Sections of devices with links of their own."""
-    rows = [(k, 0.0001 * (k + 1), 4e6 + 1e6 * k) for k in range(6)]
-    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", rows)
-    return {"devices": {"profile": profile}, "radio": {"sharing": "own"}}
+    return own_phones(folder, *((0.0001 * (k + 1), 4e6 + 1e6 * k) for k in range(6)))
 
 
 @pytest.mark.parametrize("way", ["least", "equal share", "own links"])

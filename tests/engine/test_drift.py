@@ -162,7 +162,6 @@ def test_a_drift_that_aliases_is_noted(play):
 
 
 ROTATION, SWAP = ({"drift": LAWS[law]} for law in ("rotation", "swap"))
-POOLS = {"drift": LAWS["rotation"] | {"pool": "iid_partition"}, "devices": {"count": 300}}
 
 
 @pytest.mark.whole_family
@@ -177,7 +176,6 @@ POOLS = {"drift": LAWS["rotation"] | {"pool": "iid_partition"}, "devices": {"cou
         (SWAP | TIMED | {"data": {"dataset": "none"}}, r"law = 'swap' does not go with data\.dataset = 'none'"),
         ({"drift": LAWS["swap"] | {"t_s": -1.0}}, r"^law 'swap': drift.t_s: input should be greater than 0 \(got"),
         ({"drift": {"law": "swap", "t_s": 1.0}}, r"^law 'swap': drift.before: field required$"),
-        (POOLS, r"^drift.pool: the pool of device \d+ has 0 samples of class \d"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_dealt_is_refused_before_anything_is_written(sections, message, tmp_path):

@@ -8,10 +8,9 @@ import pytest
 import torch
 from refusals import in_one_line
 from small_runs import DRIFTS
-from whole_runs import merged
+from whole_runs import config_of, merged
 from whole_runs import play as simulate
 
-from edgesim.config_file import parse
 from edgesim.learning.drift.law import When
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import make_federation
@@ -36,15 +35,11 @@ TIMED = {"learning": BASE["learning"] | {"training": "none"}, "joining": {"law":
 
 
 def values(*parts, **sections):
-    """Sections of a run, without the keys that are None."""
+    """Sections of a run."""
     found = merged(BASE, *parts, sections)
     if found.get("drift", {}).get("law", "frames") == "frames":
         found["data"] = {"partition": "fedteddi"} | found["data"]
-    return {key: _given(of) if isinstance(of, dict) else of for key, of in found.items()}
-
-
-def _given(section):
-    return {key: of for key, of in section.items() if of is not None}
+    return found
 
 
 @pytest.fixture
@@ -134,7 +129,7 @@ def test_all_join_without_the_section_and_under_the_law_without_effect(play):
 
 def federation_of(law, data=(), **sections):
     size = {"samples_per_device": None if law["law"] == "rotation" else 20}
-    config = simulation.complete(parse(values({"data": size}, drift=law, data=dict(data), **sections), "test"))
+    config = simulation.complete(config_of(values({"data": size}, drift=law, data=dict(data), **sections)))
     return config, make_federation(config, Streams(config.seed))
 
 
@@ -284,7 +279,7 @@ def test_devices_measure_themselves_on_what_they_hold_out_whatever_they_train_on
     # All that join compute, and one of them uploads: the others are known by their own devices alone.
     world["round"] = {"computes": "candidates", "count": 1}
     sections = merged(world, {"learning": {"back_end": back_end, "lr": 0.05}}, MIXED[name])
-    config = simulation.complete(parse(values(sections), "test"))
+    config = simulation.complete(config_of(values(sections)))
     federation = make_federation(config, Streams(config.seed))
     played = play(sections)
     chances = answered(played, "join_chance")

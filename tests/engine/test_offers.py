@@ -1,5 +1,7 @@
 """What a policy offers is checked: candidates, by their ids, each once."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,6 @@ from hypothesis import strategies as st
 from refusals import in_one_line
 from whole_runs import TIMED, play
 
-from edgesim.base.errors import EdgesimError
 from edgesim.engine.offers import Offers
 from edgesim.selection import SELECTORS
 from edgesim.selection.stateless import Stateless
@@ -101,10 +102,8 @@ def test_a_run_whose_policy_offers_what_is_not_there_ends_with_a_line_that_names
 ):
     monkeypatch.setattr(OfAWorld, "offered", offered)
     monkeypatch.setitem(SELECTORS, "mine", OfAWorld)
-    with pytest.raises(EdgesimError) as refused:
+    with in_one_line(rf"^selection\.policy 'mine', round 1: .*{re.escape(words)}"):
         play(tmp_path, CONFIG, round=knobs)
-    assert str(refused.value).startswith("selection.policy 'mine', round 1: ")
-    assert words in str(refused.value)
 
 
 def test_a_choose_that_returns_its_offers_is_refused_by_name(tmp_path, monkeypatch):
@@ -126,9 +125,8 @@ def test_a_choose_that_returns_its_offers_is_refused_by_name(tmp_path, monkeypat
 def test_what_a_policy_drafts_has_arrived_and_is_drafted_once(tmp_path, monkeypatch, picked, words):
     monkeypatch.setattr(Drafting, "picked", picked)
     monkeypatch.setitem(SELECTORS, "mine", Drafting)
-    with pytest.raises(EdgesimError) as refused:
+    with in_one_line(re.escape(words)):
         play(tmp_path, CONFIG, round=BY_COUNT)
-    assert words in str(refused.value)
 
 
 def test_good_offers_of_both_kinds_are_taken_in_order(tmp_path, monkeypatch):

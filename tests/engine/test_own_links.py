@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from whole_runs import TIMED, merged, play, write_rows
+from whole_runs import TIMED, merged, play, stays, write_rows
+from whole_runs import phones as own_phones
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -17,16 +18,12 @@ TASKS = {"protocol": "asynchronous", "payload_bits": 1e6, "tmax_s": 9.0}
 @pytest.fixture
 def phones(tmp_path):
     """Sections of four devices that compute for 1, 2, 3 and 4 s, and of rounds in which they send 1 Mbit."""
-    rows = [(device, 0.1 * (device + 1), rate) for device, rate in enumerate(RATES_BPS)]
-    profile = write_rows(tmp_path / "phones.csv", "device,s_per_sample,link_bps", rows)
     of_phones = {
         "rounds": 3,
-        "devices": {"count": 4, "profile": profile},
-        "radio": {"sharing": "own"},
         "round": {"tmax_s": 3.0, "payload_bits": 1e6},
         "learning": {"steps": 1, "batch_size": 10},
     }
-    return merged(TIMED, of_phones)
+    return merged(TIMED, of_phones, own_phones(tmp_path, *zip((0.1, 0.2, 0.3, 0.4), RATES_BPS, strict=True)))
 
 
 @pytest.mark.parametrize("admission", [{}, COUNT])
@@ -190,7 +187,6 @@ def test_only_a_run_that_sends_at_the_end_of_its_record_fails(tmp_path, phones, 
         go("refused", stop_at_s=150.5)
     assert not (tmp_path / "refused").exists()
     # The phone leaves for good at 146 s, and its upload with it.
-    there = write_rows(tmp_path / "phone.csv", "device,start_s,end_s", [(0, 0, 146)])
-    left = go("left", availability={"model": "table", "file": there, "after_end": "absent", "interruption": "abort"})
+    left = go("left", **stays(tmp_path, (0, 0, 146), after_end="absent", interruption="abort"))
     assert "ever available again" in left.result.reason
     assert left.rounds["t_end_s"].tolist()[:18] == pytest.approx(ends_s)

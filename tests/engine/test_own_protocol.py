@@ -5,14 +5,12 @@ import tomllib
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from refusals import in_one_line
+from whole_runs import config_of, play, stays
 
 import edgesim
-from edgesim.config_file import parse
 from edgesim.engine.protocols import PROTOCOLS
-from edgesim.folder.records import read_table
 from edgesim.simulation import composition
 
 PAGE = Path(__file__).parents[2] / "docs/writing-a-protocol.md"
@@ -143,8 +141,7 @@ def own(tmp_path, monkeypatch):
 
 
 def config(protocol, **sections):
-    given = {"round": TIMING["round"] | {"protocol": protocol} | sections.pop("round", {})}
-    return parse(TIMING | given | sections, "test")
+    return config_of(TIMING, {"round": {"protocol": protocol}}, sections)
 
 
 @pytest.mark.slow
@@ -160,14 +157,10 @@ def test_it_stands_in_a_study_beside_the_built_in_ones(own):
 
 def test_at_the_deadline_whatever_has_arrived_is_merged(own):
     """From 0.01 s on 9 of 12 devices are away, so that only 3 of the 6 arrive that would close the round."""
-    pd.DataFrame({"device": range(12), "start_s": 0.0, "end_s": [90.0] * 3 + [0.01] * 9}).to_csv(
-        "there.csv", index=False
-    )
-    there = {"model": "table", "file": "there.csv", "after_end": "absent"}
-    devices = {"count": 12, "a_s_per_sample": 0.001, "mu_samples_per_s": 1e9}
-    round = {"count": 12, "close": "arrivals"}
-    composition.run(config(OWN, round=round, availability=there, devices=devices, rounds=1), own / "run")
-    first = read_table(own / "run", "rounds").iloc[0]
+    there = stays(own, *((k, 0.0, 90.0 if k < 3 else 0.01) for k in range(12)), after_end="absent")
+    devices = {"a_s_per_sample": 0.001, "mu_samples_per_s": 1e9}
+    round = {"count": 12, "close": "arrivals", "protocol": OWN}
+    first = play(own / "run", TIMING, there, round=round, devices=devices, rounds=1).rounds.iloc[0]
     assert (first["selected"], first["arrived"]) == (12, 3)
     assert first["t_end_s"] == 2.0
 

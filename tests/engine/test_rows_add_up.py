@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from whole_runs import phones, write_rows
 
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
@@ -41,20 +42,19 @@ def draw_availability(random: np.random.Generator, count: int, folder: Path) -> 
     for _ in range(count):
         edges_s = np.sort(random.uniform(0, length_s, 2 * random.integers(1, 6))).round(random.integers(1, 6))
         intervals.append([(a, b) for a, b in edges_s.reshape(-1, 2).tolist() if b > a])
-    lines = [f"{k},{a!r},{b!r},{length_s!r}" for k, spans in enumerate(intervals) for a, b in spans]
-    (folder / "there.csv").write_text("\n".join(["device,start_s,end_s,length_s", *lines]))
+    rows = [(k, a, b, length_s) for k, spans in enumerate(intervals) for a, b in spans]
+    file = write_rows(folder / "there.csv", "device,start_s,end_s,length_s", rows)
     after = pick(random, "wrap", "wrap", "absent")
     interruption = pick(random, "abort", "pause", "ignore")
-    values = {"model": "table", "file": str(folder / "there.csv"), "after_end": after, "interruption": interruption}
+    values = {"model": "table", "file": file, "after_end": after, "interruption": interruption}
     return values, intervals, length_s if after == "wrap" else math.inf
 
 
 def draw_devices(random: np.random.Generator, count: int, folder: Path, own: bool) -> Values:
     devices: Values = {"count": count, "idle_power_w": pick(random, 0.0, 0.0, 0.05)}
     if own:
-        rows = [f"{k},{random.uniform(0.005, 0.08)!r},{random.uniform(2e6, 6e7)!r}" for k in range(count)]
-        (folder / "phones.csv").write_text("\n".join(["device,s_per_sample,link_bps", *rows]))
-        devices["profile"] = str(folder / "phones.csv")
+        rows = [(random.uniform(0.005, 0.08), random.uniform(2e6, 6e7)) for _ in range(count)]
+        devices |= phones(folder, *rows)["devices"]
     else:
         devices["mu_samples_per_s"] = pick(random, 20.0, 60.0)
     if random.random() < 0.4:
@@ -144,10 +144,9 @@ def draw_motion(number: int, values: Values, folder: Path) -> Values:
     motion: Values = {"model": model}
     if model == "recorded":
         count, t_s = values["devices"]["count"], np.arange(0.0, 60.0, 4.0)  # type: ignore[index]
-        rows = [f"{k},{t!r},{random.uniform(-200, 200)},{random.uniform(-200, 200)}" for k in range(count) for t in t_s]
-        path = folder / "ways.csv"
-        path.write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
-        motion |= {"file": str(path), "after_end": pick(random, "wrap", "hold")}
+        rows = [(k, t, random.uniform(-200, 200), random.uniform(-200, 200)) for k in range(count) for t in t_s]
+        file = write_rows(folder / "ways.csv", "device,t_s,x_m,y_m", rows)
+        motion |= {"file": file, "after_end": pick(random, "wrap", "hold")}
     else:
         motion["speed_mps"] = pick(random, [1.0, 2.0], [20.0, 40.0], [200.0, 300.0])
     radio: Values = {"shadowing": pick(random, "map", "map", "per_run", "per_round"), "grid_m": pick(random, 5.0, 50.0)}

@@ -1,12 +1,10 @@
 """Several stations: a band each, updates over the wires, and averages in the cloud."""
 
-import io
-
 import numpy as np
 import pytest
 from cell_files import write_cells
-from rich.console import Console
 from safetensors.numpy import load_file
+from typed_commands import printed
 from whole_runs import TIMED, configs
 from whole_runs import play as simulate
 
@@ -155,8 +153,6 @@ def test_between_two_averages_the_model_that_is_tested_is_said_to_be_held_by_nob
     learning = {"training": "real", "pretrain": False, "steps": 1}
     rounds = play(tmp_path, "three-cells", topology=knobs, learning=learning, evaluation={"samples": 20}).rounds
     assert rounds["model_held"].tolist() == [False, False, True] * 2
-    console = Console(file=io.StringIO(), width=200)
-    print_run(tmp_path, console)
-    assert "4 of 6 tests, between two averages in the cloud, are of the mean" in console.file.getvalue()
+    assert "4 of 6 tests, between two averages in the cloud, are of the mean" in printed(print_run, tmp_path)
     flat = play(tmp_path / "flat", "three-cells", learning=learning, evaluation={"samples": 20, "every": 2}).rounds
     assert flat["model_held"].tolist() == [None, True] * 3

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 import torch
 from begun import begun
+from whole_runs import play
 
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.algorithms.records import Sent
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner
-from edgesim.simulation import composition as simulation
 
 
 class Counting(FedAvg.Local):
@@ -81,9 +79,9 @@ def test_over_a_whole_run_each_device_has_kept_what_was_merged_of_it(round_, tmp
         "algorithm": {"name": "counts"},
         "evaluation": {"samples": 10, "every": 100},
     }
-    simulation.run(parse(values, "test"), tmp_path)
-    merged = read_table(tmp_path, "updates").groupby("device").size().to_dict()
-    begun = read_table(tmp_path, "activities").drop_duplicates(["device", "task"]).groupby("device").size()
+    played = play(tmp_path, values)
+    merged = played.updates.groupby("device").size().to_dict()
+    begun = played.activities.drop_duplicates(["device", "task"]).groupby("device").size()
     assert (begun > begun.index.map(lambda device: merged.get(device, 0))).any()
     if "protocol" in round_:
         assert found.keys() == merged.keys()

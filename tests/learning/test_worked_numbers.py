@@ -14,6 +14,7 @@ import torch
 from refusals import in_one_line
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from whole_runs import by_rounds
 from worked_numbers import CONSENSUS, EIGHT_WEIGHTS, FEDMD, FEDMD_SUMS, KINDS, KPFL, OF_CFED
 
 from edgesim.config import DataConfig, RunConfig
@@ -56,7 +57,6 @@ def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: 
     np.savez(folder / "net.npz", train_images=images, train_labels=labels, test_images=images, test_labels=labels)
     rows = [f"{owner},{sample}" for sample, owner in enumerate(OWNERS)]
     (folder / "listed.csv").write_text("\n".join(["device,sample", *rows]))
-    (folder / "rounds.csv").write_text("device,1,2,3\n0,1,0,1\n1,1,1,0\n2,0,1,1\n")
     frames = {}
     if algorithm["name"] == "cfed":
         frames = {"seed": OF_CFED["seed"], "rounds": [1, rounds - 1] if rounds > 1 else 1}
@@ -64,7 +64,7 @@ def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: 
         "rounds": rounds,
         **frames,
         "devices": {"count": 3},
-        "availability": {"model": "table", "file": str(folder / "rounds.csv"), "slots": "rounds"},
+        **by_rounds(folder, "101", "110", "011"),
         "round": {"payload_bits": 1e4, "admission": "count", "count": 3, "allocator": "equal_share"},
         "data": {
             "dataset": str(folder / "net.npz"), "scale": 1.0, "public": "carved",

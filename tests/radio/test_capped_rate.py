@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from whole_runs import TIMED, play
 
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.radio.environment import load_environment
 from edgesim.radio.link import ShannonLink
-from edgesim.simulation import composition as simulation
 
 NOISE_W_PER_HZ = 4e-21
 
@@ -90,16 +88,8 @@ def test_the_papers_cell_and_free_space_have_neither_gap_nor_cap(name):
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
 def test_no_upload_of_a_run_exceeds_the_cap_and_those_near_the_station_reach_it(tmp_path, sharing):
-    values = {
-        "rounds": 5,
-        "devices": {"count": 40},
-        "radio": {"channel": "uma", "sharing": sharing},
-        "round": {"payload_bits": 4e6},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    radio = {"channel": "uma", "sharing": sharing}
+    uploads = play(tmp_path, TIMED, devices={"count": 40}, radio=radio, round={"payload_bits": 4e6}, rounds=5).uploads
     efficiency = uploads["bits"] / (uploads["bandwidth_hz"] * (uploads["t_end_s"] - uploads["t_start_s"]))
     assert efficiency.max() == pytest.approx(5.5547, rel=1e-9)
     assert (uploads["outcome"] == "done").all()

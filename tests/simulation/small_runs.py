@@ -9,6 +9,16 @@ TIMING: dict[str, Any] = {
     "round": {"payload_bits": 1e7},
 }
 """Three rounds of 30 devices without training, in milliseconds."""
+SIZED: dict[str, Any] = {
+    "seed": 3,
+    "rounds": 6,
+    "devices": {"count": 8},
+    "data": {"partition": "iid", "samples_per_device": 40},
+    "radio": {"bandwidth_hz": 4e6, "fading": "rayleigh"},
+    "round": {"tmax_s": 0.8, "payload_bits": 32 * 558_802, "allocator": "equal_bits"},
+    "learning": {"training": "none", "steps": 2},
+}
+"""Runs on a fading band without training, whose updates of 558,802 numbers may be as large as it carries."""
 LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)
 DRIFTS: dict[str, dict[str, Any]] = {
     "rotation": {"law": "rotation", "classes": [2, 3]},

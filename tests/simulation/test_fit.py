@@ -1,31 +1,20 @@
 """Whole runs whose updates are as large as the channel carries: what is sent, when, and what is refused."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from refusals import in_one_line
-from whole_runs import TRAINING, configs, runs
+from small_runs import SIZED
+from whole_runs import TRAINING, configs, plays
 
 import edgesim
-from edgesim.folder.records import read_run, read_table
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.topk import TopK
 from edgesim.radio.allocators.least_error import LeastError
 from edgesim.simulation.complete import complete
 
 D, TMAX_S = 558_802, 0.8
-BASE: dict[str, Any] = {
-    "seed": 3,
-    "rounds": 6,
-    "devices": {"count": 10},
-    "data": {"partition": "iid", "samples_per_device": 40},
-    "radio": {"bandwidth_hz": 4e6, "fading": "rayleigh"},
-    "round": {"tmax_s": TMAX_S, "payload_bits": 32 * D, "allocator": "equal_bits"},
-    "learning": {"training": "none", "steps": 2},
-    "upload": {"codec": "topk", "size": "fit"},
-}
+BASE = SIZED | {"devices": {"count": 10}, "upload": {"codec": "topk", "size": "fit"}}
 BUFFERED = {
     "protocol": "buffered",
     "admission": "count",
@@ -36,15 +25,14 @@ BUFFERED = {
 
 
 config = configs(BASE)
-run = runs(config)
+run = plays(BASE)
 
 
-def uploads_of(folder):
+def uploads_of(played):
     """Uploads with the instants at which their rounds began and their tasks began to compute."""
-    work = read_table(folder, "activities")
-    rounds = read_table(folder, "rounds").set_index("round")["t_start_s"]
-    begun = work.query("activity == 'compute'").set_index(["device", "task"])["t_start_s"]
-    up = work.query("activity == 'upload'").join(begun.rename("begun_s"), on=["device", "task"])
+    rounds = played.rounds.set_index("round")["t_start_s"]
+    begun = played.activities.query("activity == 'compute'").set_index(["device", "task"])["t_start_s"]
+    up = played.uploads.join(begun.rename("begun_s"), on=["device", "task"])
     return up.assign(round_s=up["round"].map(rounds), left=lambda of: of["t_end_s"] - of["t_start_s"])
 
 
@@ -87,8 +75,8 @@ def test_least_error_is_asked_with_the_samples_of_those_who_share(run, monkeypat
 
     monkeypatch.setattr(LeastError, "allocate", caught)
     unlike = {"partition": "quantity", "samples_per_device": None}
-    folder = run(upload={"codec": "qsgd"}, round={"allocator": "least_error"}, data=unlike)
-    samples = read_table(folder, "devices").query("frame == 1").set_index("device")["samples"]
+    played = run(upload={"codec": "qsgd"}, round={"allocator": "least_error"}, data=unlike)
+    samples = played.devices.query("frame == 1").set_index("device")["samples"]
     assert len(asked) == 6
     for request in asked:
         own = samples[request.ids].to_numpy()
@@ -108,8 +96,7 @@ def test_on_a_band_shared_anew_sizes_are_those_of_the_reservations_and_uploads_e
 
 
 def test_without_rounds_an_upload_has_what_computing_leaves_of_tmax_s(run):
-    folder = run(round=BUFFERED, rounds=12)
-    up = uploads_of(folder)
+    up = uploads_of(run(round=BUFFERED, rounds=12))
     assert_as_many_as_fit(up, up["begun_s"] + TMAX_S, make_codec("topk", {}))
     planned = uploads_of(run("plan", round=BUFFERED, rounds=12, upload={"fit_at": "plan"}, radio={"fading": "none"}))
     assert_as_many_as_fit(planned, planned["begun_s"] + TMAX_S, make_codec("topk", {}))
@@ -131,14 +118,14 @@ def test_without_rounds_a_plan_goes_by_what_is_known_of_the_path(run):
 
 def test_without_rounds_quick_and_slow_devices_take_as_long_and_the_run_says_so(run):
     """Uploads fill what computing leaves, so that those that begin together arrive together."""
-    folder = run(round=BUFFERED, rounds=12)
-    up = uploads_of(folder)
+    played = run(round=BUFFERED, rounds=12)
+    up = uploads_of(played)
     # One whose link carries all its numbers is through before.
     lengths_s = (up["t_end_s"] - up["begun_s"])[up["bits"] < 32 * D]
     assert lengths_s.to_numpy() == pytest.approx(TMAX_S, rel=1e-3)
-    assert "fills the round.tmax_s = 0.8 s of its task" in read_run(folder)["notes"]["in step"]
+    assert "fills the round.tmax_s = 0.8 s of its task" in played.facts["notes"]["in step"]
     for name, sections in {"rounds": {}, "fixed": {"round": BUFFERED, "upload": {"size": "fixed"}}}.items():
-        assert "in step" not in read_run(run(name, **sections))["notes"]
+        assert "in step" not in run(name, **sections).facts["notes"]
 
 
 @pytest.mark.parametrize("outage", [pytest.param(0.1, marks=pytest.mark.slow), 0.4])
@@ -163,19 +150,18 @@ def test_plans_without_fading_are_kept(run):
 def test_the_smallest_size_is_late_where_it_does_not_fit(run):
     """Nobody sends less than ``least``, 300,000 numbers, whatever the band."""
     sizes = {"upload": {"least": 300_000 / D, "codec": "randk"}, "round": {"admission": "count", "count": 8}}
-    folder = run(**sizes, radio={"bandwidth_hz": 2e6})
-    up = uploads_of(folder)
-    assert set(up["outcome"]) == {"late"}
-    assert read_run(folder)["update_bits"] == 32 * 300_000
-    wide = uploads_of(run("wide", **sizes, radio={"bandwidth_hz": 40e6}))
+    narrow = run(**sizes, radio={"bandwidth_hz": 2e6})
+    assert set(narrow.uploads["outcome"]) == {"late"}
+    assert narrow.facts["update_bits"] == 32 * 300_000
+    wide = run("wide", **sizes, radio={"bandwidth_hz": 40e6}).uploads
     assert (wide[wide["outcome"] == "done"]["bits"] >= 32 * 300_000).all()
     assert (wide["outcome"] == "done").any()
 
 
 def test_wires_take_their_time_off_what_is_sent(run):
-    folder = run(topology={"file": "three-cells"}, radio={"bandwidth_hz": 4e6, "fading": "none"})
-    rounds, up = read_table(folder, "rounds"), uploads_of(folder)
-    assert (up["outcome"] == "done").all()
+    played = run(topology={"file": "three-cells"}, radio={"fading": "none"})
+    rounds = played.rounds
+    assert (played.uploads["outcome"] == "done").all()
     assert rounds["arrived"].equals(rounds["selected"])
     ends = rounds["t_end_s"] - rounds["t_start_s"]
     assert (ends <= TMAX_S * (1 + 1e-9)).all()
@@ -202,17 +188,16 @@ def test_bits_of_training_runs_are_those_without_training_and_the_codec_keeps_wh
     real = run("real", **TRAINING)
     for name in ("activities", "rounds"):
         columns = ["round", "bits" if name == "activities" else "bits_up"]
-        pd.testing.assert_frame_equal(*(read_table(folder, name)[columns] for folder in (timing, real)))
-    up, codec = uploads_of(real), make_codec("topk", {})
-    metrics = read_table(real, "metrics").query("name == 'codec' and key == 'setting'").set_index("round")["value"]
-    for number, rows in up.groupby("round"):
+        pd.testing.assert_frame_equal(*(getattr(played, name)[columns] for played in (timing, real)))
+    codec = make_codec("topk", {})
+    metrics = real.metrics.query("name == 'codec' and key == 'setting'").set_index("round")["value"]
+    for number, rows in real.uploads.groupby("round"):
         counts = [codec.largest(D, round(bits) - 32) for bits in rows["bits"]]
         assert metrics[number] == pytest.approx(np.mean([np.ceil(k / D * 2410 - 1e-9) for k in counts]))
 
 
 def test_sizes_are_told_before_the_run_and_in_it(run, tmp_path):
-    folder = run()
-    facts = read_run(folder)
+    facts = run().facts
     assert facts["update_bits"] == make_codec("topk", {}).bits(D, 559)
     assert facts["update_bits_notice"] == "the least that is sent; sizes are decided as the upload begins"
     told = edgesim.dry_run(config(upload={"fit_at": "plan"}), tmp_path / "new").facts["coding"]

@@ -209,9 +209,7 @@ FILES = {
     "own_net.py": NET,
     f"{RANKS}/__init__.py": "",
     f"{RANKS}/inner/__init__.py": "sign = 1",
-    f"{RANKS}/policy.py": POLICY.replace("import policys_helper\n", "").replace(
-        "policys_helper.order(view.ids)", "view.ids"
-    ),
+    f"{RANKS}/policy.py": RANKED,
     f"{SITE}/shared_ranks-2.5.dist-info/METADATA": "Metadata-Version: 2.1\nName: shared-ranks\nVersion: 2.5\n",
     f"{SITE}/shared_ranks-2.5.dist-info/top_level.txt": "shared_ranks\n",
 }

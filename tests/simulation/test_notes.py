@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import tomli_w
 from rich.console import Console
-from typer.testing import CliRunner
-from whole_runs import TIMED
+from typed_commands import edgesim_lines
+from typed_commands import printed as shown
+from whole_runs import TIMED, phones
 
 from edgesim import Study, compare, grid, run_study
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.radio.environment import load_environment
@@ -32,12 +32,6 @@ def play(folder, **knobs) -> tuple[dict[str, str], dict[str, str]]:
     told = {}
     simulation.run(parse(values(**knobs), "test"), folder, on_note=told.__setitem__)
     return told, read_run(folder)["notes"]
-
-
-def shown(printer, folder) -> str:
-    console = Console(file=io.StringIO(), width=2000)
-    printer(folder, console)
-    return console.file.getvalue()
 
 
 def energy_j(folder) -> dict[str, float]:
@@ -170,9 +164,9 @@ def test_the_command_tells_a_note_at_the_start_and_shows_it_in_the_end(tmp_path,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
     (tmp_path / "crowd.toml").write_text(tomli_w.dumps(values(admission="count", count=12)))
-    result = CliRunner().invoke(app, ["run", "crowd.toml"])
-    assert result.exit_code == 0, result.output
-    first, rest = result.stdout.split("runs/crowd", 1)
+    status, output = edgesim_lines("run", "crowd.toml")
+    assert status == 0, output
+    first, rest = output.split("runs/crowd", 1)
     assert first.strip().startswith("note: 12 devices picked at random need more than the band")
     assert "in 3 of 3 rounds the devices taken needed more than the band" in rest
 
@@ -203,9 +197,7 @@ def test_a_run_in_which_nothing_arrives_says_so_and_why(tmp_path):
 
 
 def test_a_run_beyond_the_end_of_simulated_time_is_an_error(tmp_path):
-    (tmp_path / "slow.csv").write_text("device,s_per_sample,link_bps\n0,1e7,1e6\n1,1e7,1e6\n")
     knobs = {"protocol": "asynchronous", "admission": "count", "count": 2, "tmax_s": 1e10}
-    slow = {"count": 2, "profile": str(tmp_path / "slow.csv")}
     with pytest.raises(EdgesimError, match=r"^round \d+ ended at .* s, beyond the 1e\+10 s \(317 years\)"):
-        play(tmp_path / "run", rounds=40, devices=slow, radio={"sharing": "own"}, **knobs)
+        play(tmp_path / "run", rounds=40, **phones(tmp_path, (1e7, 1e6), (1e7, 1e6)), **knobs)
     assert read_run(tmp_path / "run")["status"] == "failed"

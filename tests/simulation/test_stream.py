@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 from refusals import in_one_line
+from small_runs import SIZED
 from stopped_runs import content, facts, saved_rounds
 from two_processes import ENVIRONMENT
-from whole_runs import TRAINING, configs, merged, runs
+from whole_runs import TRAINING, configs, merged, plays
 
 from edgesim import load
 from edgesim.analysis.runs import runs_of
 from edgesim.analysis.streams import received_share
-from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning import draws
 from edgesim.learning.charges import UploadCharges
@@ -34,29 +34,18 @@ from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
 
 D, TMAX_S = 558_802, 0.8
-BASE: dict[str, Any] = {
-    "seed": 3,
-    "rounds": 6,
-    "devices": {"count": 8},
-    "data": {"partition": "iid", "samples_per_device": 40},
-    "radio": {"bandwidth_hz": 2e6, "fading": "rayleigh"},
-    "round": {
-        "tmax_s": TMAX_S,
-        "payload_bits": 32 * D,
-        "allocator": "equal_bits",
-        "close": "deadline",
-        "admission": "count",
-        "count": 6,
-    },
-    "learning": {"training": "none", "steps": 2},
+STREAMS = {
+    "radio": {"bandwidth_hz": 2e6},
+    "round": {"close": "deadline", "admission": "count", "count": 6},
     "upload": {"codec": "randk", "ratio": 0.2, "size": "stream"},
 }
+BASE = merged(SIZED, STREAMS)
 TOPK = {"codec": "topk", "coding": "index"}
 EQUAL = {"allocator": "equal_share"}
 
 
 config = configs(BASE)
-run = runs(config)
+run = plays(BASE)
 
 
 def test_worked_numbers_of_a_stream():
@@ -143,10 +132,9 @@ def test_streams_beside_a_plain_replay_of_random_rounds(run, seed, rounds):
     world, left = simulation.Simulation(config(**sections)).world, float(entry_bits * whole + 32)
     shares, cut, weights = {}, 0, set()
     for sharing in ("reserved", "reshared"):
-        folder = run(sharing, **sections | {"radio": radio | {"sharing": sharing}})
-        work, starts_s = read_table(folder, "activities"), read_table(folder, "rounds").set_index("round")["t_start_s"]
-        received = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
-        for number, up in work.query("activity == 'upload'").groupby("round"):
+        played = run(sharing, **sections | {"radio": radio | {"sharing": sharing}})
+        starts_s, received = played.rounds.set_index("round")["t_start_s"], played.metric("received_share", "key")
+        for number, up in played.uploads.groupby("round"):
             ids, start_s, due_s = up["device"].to_numpy(), up["t_start_s"].to_numpy(), starts_s[number] + tmax_s
             gain = world.gain(ids, int(number), float(starts_s[number]), np.zeros_like(ids))
             snr_hz = world.drawn_rx_power_w(ids, int(number), gain) / world.links[0].noise_w_per_hz
@@ -168,42 +156,39 @@ def test_streams_beside_a_plain_replay_of_random_rounds(run, seed, rounds):
 
 
 def test_a_stream_that_is_through_before_the_deadline_ends_then(run):
-    folder = run(upload={"ratio": 0.001})
-    up = read_table(folder, "activities").query("activity == 'upload'")
+    played = run(upload={"ratio": 0.001})
+    up = played.uploads
     assert set(up["outcome"]) == {"done"}
     assert up["bits"].unique().tolist() == [32 * 559 + 32]
-    assert (up["t_end_s"] < read_table(folder, "rounds")["t_end_s"].max()).all()
-    assert read_table(folder, "metrics").query("name == 'received_share'")["value"].unique().tolist() == [1.0]
+    assert (up["t_end_s"] < played.rounds["t_end_s"].max()).all()
+    assert played.metric("received_share").unique().tolist() == [1.0]
 
 
 def test_a_stream_of_which_no_number_came_is_late(run):
     """Behind the header the first number takes 32 bits of those that a few hertz carry, which are about as many."""
-    folder = run(upload={"ratio": 1.0, "least": 1e-6}, radio={"bandwidth_hz": 20.0}, round=EQUAL)
-    up = read_table(folder, "activities").query("activity == 'upload'")
+    played = run(upload={"ratio": 1.0, "least": 1e-6}, radio={"bandwidth_hz": 20.0}, round=EQUAL)
+    up = played.uploads
     assert up["outcome"].tolist() == ["done" if bits >= 64 else "late" for bits in up["bits"]]
     assert set(up["outcome"]) == {"done", "late"}
-    rounds = read_table(folder, "rounds")
-    assert (rounds["late"] == up["outcome"].eq("late").groupby(up["round"]).sum().to_numpy()).all()
+    assert (played.rounds["late"] == up["outcome"].eq("late").groupby(up["round"]).sum().to_numpy()).all()
 
 
 def test_a_device_that_leaves_has_lost_its_stream(run):
     slots = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.3}
-    folder = run(availability=slots, rounds=15)
-    up = read_table(folder, "activities").query("activity == 'upload'")
+    played = run(availability=slots, rounds=15)
+    up, rounds = played.uploads, played.rounds
     assert {"done", "dropped"} <= set(up["outcome"])
-    rounds = read_table(folder, "rounds")
     assert (rounds["arrived"] + rounds["late"] + rounds["dropped"] == rounds["selected"]).all()
-    assert rounds["arrived"].sum() == len(read_table(folder, "updates"))
+    assert rounds["arrived"].sum() == len(played.updates)
     lost = up[up["outcome"] == "dropped"]
-    metrics = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
-    assert (metrics[lost["device"].astype(str) + "/" + lost["task"].astype(str)] == 0).all()
+    received = played.metric("received_share", "key")
+    assert (received[lost["device"].astype(str) + "/" + lost["task"].astype(str)] == 0).all()
 
 
 def test_with_wires_the_deadline_is_the_stations(run):
-    folder = run(topology={"file": "three-cells"}, round={"count": 8})
-    rounds = read_table(folder, "rounds").set_index("round")
-    up = read_table(folder, "activities").query("activity == 'upload' and outcome == 'done'")
-    latest_s = (up["t_end_s"] - up["round"].map(rounds["t_start_s"])).max()
+    played = run(topology={"file": "three-cells"}, round={"count": 8})
+    up, starts_s = played.uploads.query("outcome == 'done'"), played.rounds.set_index("round")["t_start_s"]
+    latest_s = (up["t_end_s"] - up["round"].map(starts_s)).max()
     # Latencies of 21 ms and 3.6 Mbit over 1 Gbit/s and 200 Mbit/s.
     bits = 32 * np.ceil(0.2 * D) + 32
     assert latest_s == pytest.approx(TMAX_S - 0.021 - bits / 1e9 - bits / 200e6, abs=1e-9)
@@ -215,17 +200,17 @@ def test_policies_hear_the_shares_that_were_received(run, monkeypatch):
     monkeypatch.setattr(Oort, "hear", lambda policy, report: heard.append(report))
     slow = {"radio": {"bandwidth_hz": 4e5}, "devices": {"mu_samples_per_s": 150.0}}
     come_and_go = {"availability": {"model": "bernoulli", "probability": 0.8, "slot_s": 0.3}}
-    folder = run(upload=TOPK, selection={"policy": "oort"}, **TRAINING | slow | come_and_go)
-    rows = read_table(folder, "metrics").query("name == 'received_share'")
+    played = run(upload=TOPK, selection={"policy": "oort"}, **TRAINING | slow | come_and_go)
+    rows = played.metrics.query("name == 'received_share'")
     expected = {(row.round, int(row.key.partition("/")[0])): row.value for row in rows.itertuples()}
     told = {(of.round, device): share for of in heard for device, share in zip(of.selected, of.received, strict=True)}
-    gone = read_table(folder, "activities").query("outcome == 'dropped'")
+    gone = played.activities.query("outcome == 'dropped'")
     left = told.keys() & set(zip(gone["round"], gone["device"], strict=True))
     assert left == {key for key, share in told.items() if np.isnan(share)} != set()
     assert told | dict.fromkeys(left, 0.0) == expected
     assert 0 < sum(0 < share < 1 for share in told.values()) < len(told)
     assert 0 in told.values()
-    up = read_table(folder, "activities").query("activity == 'upload'").set_index(["round", "device"])
+    up = played.uploads.set_index(["round", "device"])
     airtime_s = up["t_end_s"] - up["t_start_s"]
     for of in heard:
         assert of.feedback.upload_s == pytest.approx([airtime_s[of.round, device] for device in of.feedback.ids])
@@ -235,7 +220,7 @@ def test_policies_hear_the_shares_that_were_received(run, monkeypatch):
 
 
 @pytest.mark.parametrize("size", ["stream", "fit", "fixed"])
-def test_policies_are_told_when_a_whole_upload_would_end(tmp_path, monkeypatch, size):
+def test_policies_are_told_when_a_whole_upload_would_end(run, monkeypatch, size):
     """A whole stream has 111,761 numbers where admission plans with 559; a size that fits fills the time."""
     asked, choose, rows = [], RandomChoice.choose, np.arange(8)
 
@@ -245,9 +230,8 @@ def test_policies_are_told_when_a_whole_upload_would_end(tmp_path, monkeypatch, 
         return choose(policy, view)
 
     monkeypatch.setattr(RandomChoice, "choose", caught)
-    options = {"stream": {"least": 0.001, "ratio": 0.2}, "fit": {"least": 0.001}, "fixed": {"ratio": 0.2}}[size]
-    upload = {"codec": "randk", "size": size} | options
-    simulation.run(parse(BASE | {"rounds": 1, "upload": upload}, "test"), tmp_path / "run")
+    options = {"stream": {"least": 0.001}, "fit": {"least": 0.001, "ratio": None}, "fixed": {}}[size]
+    run(rounds=1, upload={"size": size} | options)
     ((ready_s, upload_s, finish_s, due_s),) = asked
     if size == "fit":
         assert finish_s.tolist() == due_s.tolist()
@@ -269,8 +253,7 @@ def test_what_is_merged_is_the_prefix_and_residuals_keep_the_rest(run, monkeypat
         return passed
 
     monkeypatch.setattr(Encode, "apply", catch)
-    folder = run(upload=codec, **TRAINING)
-    share = read_table(folder, "metrics").query("name == 'received_share' and value > 0").set_index("key")["value"]
+    share = run(upload=codec, **TRAINING).metric("received_share", "key").loc[lambda shares: shares > 0]
     assert {*caught} == {*share.index}
     assert share.between(0.01, 0.99).any()
     whole = make_codec("topk", {"ratio": 0.2}).setting(D)
@@ -320,20 +303,15 @@ def test_a_process_killed_while_all_streams_of_a_round_are_on_the_air_is_resumed
     assert facts(folder) == facts(tmp_path / "undisturbed")
 
 
-def test_admission_plans_with_the_whole_or_with_the_least(tmp_path):
+def test_admission_plans_with_the_whole_or_with_the_least(run):
     """A band that one whole update fills serves everybody by the least."""
-    by_band = {key: of for key, of in BASE["round"].items() if key not in ("admission", "count")}
-    taken = {}
-    for name, more in {"whole": {}, "least": {"least": 0.001}}.items():
-        this = parse(BASE | {"round": by_band, "upload": BASE["upload"] | more}, "test")
-        simulation.run(this, tmp_path / name)
-        taken[name] = read_table(tmp_path / name, "rounds")["selected"].max()
-    assert taken["whole"] < taken["least"] == 8
+    by_band = {"admission": None, "count": None}
+    whole, least = (run(str(least), round=by_band, upload={"least": least}).rounds for least in (None, 0.001))
+    assert whole["selected"].max() < least["selected"].max() == 8
 
 
 def test_the_picture_of_a_round_shows_how_much_was_received(run):
-    folder = run()
-    (this,) = runs_of([folder])
+    (this,) = runs_of([run().folder])
     share = received_share(this, this.activities)
     assert 0 < (share < 1).sum() < len(share)
     figure = draw_gantt(this, 2)
@@ -369,10 +347,8 @@ LEAST = {"upload": {"least": 0.001}, "round": {"allocator": "least"}}
     ],
 )
 def test_what_does_not_go_with_streams_is_refused_in_a_line(sections, message):
-    values = merged(BASE, sections)
-    values["upload"] = {key: value for key, value in values["upload"].items() if value is not None}
     with in_one_line(message):
-        complete(parse(values, "test"))
+        complete(config(**sections))
 
 
 def test_whole_streams_that_nobody_can_end_are_refused_with_the_way_out(run):
@@ -381,5 +357,4 @@ def test_whole_streams_that_nobody_can_end_are_refused_with_the_way_out(run):
     own |= {"round": {"allocator": "least", "tmax_s": 2.5}}
     with in_one_line(r"or set upload\.least: with upload\.size = 'stream'"):
         run(upload={"ratio": 1.0}, **own)
-    up = read_table(run("least", upload={"ratio": 1.0, "least": 0.001}, **own), "activities")
-    assert "done" in set(up.query("activity == 'upload'")["outcome"])
+    assert "done" in set(run("least", upload={"ratio": 1.0, "least": 0.001}, **own).uploads["outcome"])

@@ -1,8 +1,6 @@
 """Losses of an algorithm's own, which look at features, frozen teachers and what a job was given; and own gradients."""
 
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,17 +59,26 @@ class Branched(nn.Module):
 BUILDS = (dense, normalised, of_the_batch_in_evaluation_too, convolutional, Branched)
 
 
-@pytest.fixture(scope="module")
-def taught():
-    """Of a module that processes started by a test can import."""
-    folder = str(Path(__file__).parent)
-    sys.path.insert(0, folder)
-    try:
-        from taught import Taught
+class Taught(LocalHalf):
+    """Cross-entropy, two teachers, features near a given centre, and a mean over the samples of class 0 alone."""
 
-        yield Taught(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))
-    finally:
-        sys.path.remove(folder)
+    teachers = ("start", "other")
+    features = True
+
+    def loss(self, step):
+        """[n]; the part of a sample of class 0 is one over their number, as a mean over them would have it."""
+        taught = F.log_softmax(step.teachers["other"].logits, 1)
+        soft = taught.exp() * (taught - F.log_softmax(step.own.logits, 1))
+        apart = (step.own.features - step.teachers["start"].features).square().mean(1)
+        near = (step.own.features - step.given["centre"]).square().mean(1)
+        of_zero = (step.labels == 0) * (step.share > 0)
+        part = of_zero / (step.share * of_zero).sum().clamp_min(1e-9)
+        return super().loss(step) + 0.7 * soft.sum(1) - 0.2 * apart + 0.3 * part * near
+
+
+@pytest.fixture
+def taught():
+    return Taught(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))
 
 
 def make(model, shared, augmented=True):

@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 from PIL import Image
 from refusals import in_one_line
 from typed_commands import edgesim_lines
-from whole_runs import merged
+from whole_runs import merged, play
 
 from edgesim.config import DataConfig
-from edgesim.config_file import parse
-from edgesim.folder.records import read_run, read_table
 from edgesim.learning.datasets import load_dataset, load_shared
 from edgesim.learning.evaluation import evaluation_of
 from edgesim.learning.partitions.dirichlet import Dirichlet
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 SIZES = {"amazon": 23, "dslr": 11, "webcam": 14, "caltech": 30}
@@ -137,7 +134,7 @@ def test_a_broken_image_is_named_before_a_run_begins(tmp_path):
     root = made(tmp_path / "office")
     (root / "webcam/mug/008.png").write_bytes(b"\x89PNG\r\n")
     with in_one_line(r"webcam/mug/008.png: not a readable image"):
-        simulation.run(config(root), tmp_path / "run")
+        play(tmp_path / "run", config(root))
     assert not (tmp_path / "run").exists()
 
 
@@ -186,7 +183,7 @@ def config(folder, **sections):
         "data": {"dataset": "office-caltech", "folder": str(folder), "partition": "dirichlet"},
         "learning": {"model": "mlp", "pretrain": False, "epochs": 1, "back_end": "loop"},
     }
-    return parse(merged(base, sections), "test")
+    return merged(base, sections)
 
 
 RESNET = {
@@ -209,8 +206,8 @@ RESNET = {
     ids=lambda sections: str(sections["algorithm"]),
 )
 def test_a_run_tells_each_domain_and_their_mean(office, sections, tmp_path):
-    assert simulation.run(config(office, **sections), tmp_path / "run").status == "finished"
-    rounds, metrics = (read_table(tmp_path / "run", name) for name in ("rounds", "metrics"))
+    played = play(tmp_path / "run", config(office, **sections))
+    rounds, metrics = played.rounds, played.metrics
     for number, accuracy in zip(rounds["round"], rounds["test_accuracy"], strict=True):
         of_domains = metrics.query(f"name == 'domain_accuracy' and round == {number}").set_index("key")["value"]
         assert list(of_domains.index) == ["amazon", "dslr", "webcam", "caltech"]
@@ -218,4 +215,4 @@ def test_a_run_tells_each_domain_and_their_mean(office, sections, tmp_path):
     assert len(metrics.query("name == 'domain_accuracy' and round == 0")) == 4
     assert "accuracy by domain" in edgesim_lines("show", tmp_path / "run")[1]
     if sections is RESNET:
-        assert read_run(tmp_path / "run")["public_images"] == 10
+        assert played.facts["public_images"] == 10

@@ -10,9 +10,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from refusals import in_one_line
+from whole_runs import play
 
 from edgesim.config_file import parse
-from edgesim.folder.records import read_run, read_table
+from edgesim.folder.records import read_table
 from edgesim.learning.federation import make_federation
 from edgesim.learning.partitions.listed import Listed
 from edgesim.simulation import composition as simulation
@@ -125,6 +126,5 @@ def test_a_run_of_fewer_devices_than_the_file_has_says_so(tmp_path, kind, device
         "data": {"partition": "listed", "partition_options": {"file": written(tmp_path, ROWS, kind)}},
         "learning": {"training": "none", "pretrain": True},
     }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    note = read_run(tmp_path / "run")["notes"].get("listed")
+    note = play(tmp_path / "run", values).facts["notes"].get("listed")
     assert (note is None) if told is None else (told in note)

@@ -3,9 +3,9 @@ import tomllib
 import pytest
 import tomli_w
 from refusals import in_one_line
+from whole_runs import play
 
 from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
 
 
@@ -67,8 +67,6 @@ def test_devices_of_a_single_sample_train_by_epochs_and_are_measured_by_gradient
         "selection": {"policy": "fedteddi"},
         "round": {"payload_bits": 1e6},
     }
-    result = simulation.run(parse(config, "test"), tmp_path / "run")
-    assert result.status == "finished"
-    rounds = read_table(tmp_path / "run", "rounds")
+    rounds = play(tmp_path / "run", config).rounds
     assert rounds["test_accuracy"].notna().all()
     assert (rounds["arrived"] > 0).all()
