@@ -43,35 +43,6 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 """Figures are not compared, and to write them takes a third of the time."""
 
-RUN_FILES = """
-import sys, traceback
-from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
-from edgesim.__main__ import main
-out, *files = sys.argv[1:]
-failed = 0
-for file in files:
-    folder = Path(out, file)
-    sys.argv = ["edgesim", "run", file, "--out", str(folder / "out")]
-    status = 1
-    with (folder / "log.txt").open("w") as log, redirect_stdout(log), redirect_stderr(log):
-        try:
-            main()
-            status = 0
-        except SystemExit as end:
-            status = end.code or 0
-        except Exception:
-            traceback.print_exc()
-    (folder / "status").write_text(str(status))
-    if status:
-        failed = status
-        print((folder / "log.txt").read_text())
-    if status == 130:
-        break
-sys.exit(failed)
-"""
-"""One process for all files, since loading the libraries takes longer than most of the runs."""
-
 RESTARTED = {"fedprox-synchronous.toml": 3, "fedprox-buffered.toml": 6, "fedprox-asynchronous.toml": 15}
 """A file of each protocol, of which a run is killed and resumed and another is forked, and the round of the fork."""
 
@@ -142,30 +113,24 @@ def run_tree(tree: Path, out: Path, jobs: int, only: Sequence[str]) -> list[str]
     """Run what is chosen of a tree and has not ended well before, into ``out``; returns all names chosen."""
     environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "EDGESIM_CACHE": str(out / "cache")}
 
-    def start(command: Sequence[str | Path | int], folder: Path, name: str, log: Path) -> int:
-        began = time.monotonic()
-        with log.open("w") as file:
-            python = [sys.executable, *map(str, command)]
-            ended = subprocess.run(python, cwd=folder, env=environment, stdout=file, stderr=file, check=False)
-        print(f"  {name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
-        if ended.returncode:
-            sys.stderr.write(log.read_text())
-        return ended.returncode
-
-    def run_script(script: Path) -> None:
+    def run(file: Path) -> None:
         # The pool of a study is one process, so that `jobs` says how many there are.
-        folder = out / script.name
-        typed = ["--quick", "--jobs", "1", "--out", "out"]
-        status = start(["-c", RUN_SCRIPT, script, *typed], folder, script.name, folder / "log.txt")
-        (folder / "status").write_text(str(status))
-
-    def run_files(names: Sequence[str]) -> None:
-        start(["-c", RUN_FILES, out, *names], tree / COMPARED, COMPARED, out / "log.txt")
-        for name in RESTARTED.keys() & set(names):
-            if failure(out / name) is None:
-                command = ["-c", RESTART, name, out / name, RESTARTED[name]]
-                status = start(command, tree / COMPARED, f"{name} restarted", out / name / "log.txt")
-                (out / name / "status").write_text(str(status))
+        folder, is_script, began = out / file.name, file.suffix == ".py", time.monotonic()
+        commands = [["-m", "edgesim", "run", file, "--out", folder / "out"]]
+        if is_script:
+            commands = [["-c", RUN_SCRIPT, file, "--quick", "--jobs", "1", "--out", "out"]]
+        elif file.name in RESTARTED:
+            commands.append(["-c", RESTART, file, folder, RESTARTED[file.name]])
+        with (folder / "log.txt").open("w") as log:
+            for command in commands:
+                python, here = [sys.executable, *map(str, command)], folder if is_script else file.parent
+                ended = subprocess.run(python, cwd=here, env=environment, stdout=log, stderr=log, check=False)
+                (folder / "status").write_text(str(ended.returncode))
+                if ended.returncode:
+                    break
+        print(f"  {file.name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+        if ended.returncode:
+            sys.stderr.write((folder / "log.txt").read_text())
 
     check_import(tree, environment)
     everything = chosen(tree, only)
@@ -174,11 +139,7 @@ def run_tree(tree: Path, out: Path, jobs: int, only: Sequence[str]) -> list[str]
         shutil.rmtree(out / file.name, ignore_errors=True)
         (out / file.name).mkdir(parents=True)
     with ThreadPoolExecutor(jobs) as pool:
-        files = [file.name for file in left if file.suffix == ".toml"]
-        ends = [pool.submit(run_files, files)] if files else []
-        ends += [pool.submit(run_script, file) for file in left if file.suffix == ".py"]
-    for end in ends:
-        end.result()
+        list(pool.map(run, left))
     return [file.name for file in everything]
 
 

@@ -1,8 +1,7 @@
 """Prints how large the project is and how its packages depend on each other: ``python tests/house.py``.
 
 The rules: a package is a folder of ``edgesim/``, or a module beside the folders. An arrow is a pair of packages of
-which one imports the other, anywhere in its code. An import runs up if the contract "imports point one way" of
-``pyproject.toml`` has the importer on a lower floor. A circle is a set of packages, or of modules, that import each
+which one imports the other, anywhere in its code. A circle is a set of packages, or of modules, that import each
 other, directly or not; imports for type checkers alone count among packages, not among modules. A line of code is one
 that holds anything beside blanks, comments and docstrings. A test of a world's class is an ``isinstance`` on a class of
 ``radio``, ``devices``, ``traces`` or of the engine's bands in another package; the records of which recordings consist
@@ -10,17 +9,15 @@ are data, not a world. A comparison of the protocol with a name is one that hold
 registry, or a mapping that does, such as the conditions of a rule. An answer of a half is a public method or attribute
 that its base class states in its body. Calls of a round are those of edgesim's Python functions, generators each time
 they resume, in the mean of rounds 2 to 8 of FedTeddi on digits with 30 devices, tested in each. Words are those of
-``docs/words.py``.
+``docs/words.py``; that no import runs up is what ``lint-imports`` sees to.
 """
 
 import ast
 import io
-import re
 import runpy
 import sys
 import tempfile
 import tokenize
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -70,17 +67,6 @@ def package(module: str) -> str:
 def circles(arrows: set[tuple[str, str]]) -> list[list[str]]:
     """The sets of names that point at each other, directly or not."""
     return [sorted(part) for part in nx.strongly_connected_components(nx.DiGraph(arrows)) if len(part) > 1]
-
-
-def floors(root: Path) -> dict[str, int]:
-    """Height of each package by the import contract; the ground floor has 0."""
-    contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (layers,) = (contract["layers"] for contract in contracts if contract["name"] == "imports point one way")
-    return {
-        package(name.strip()): height
-        for height, layer in enumerate(reversed(layers))
-        for name in re.split("[:|]", layer)
-    }
 
 
 def code_lines(text: str) -> int:
@@ -162,10 +148,8 @@ def calls_of_a_round(root: Path) -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         sys.setprofile(count)
-        try:
-            composition.run(parse(ROUND, "round"), Path(folder) / "run", on_round=lambda _: at.append(calls))
-        finally:
-            sys.setprofile(None)
+        composition.run(parse(ROUND, "round"), Path(folder) / "run", on_round=lambda _: at.append(calls))
+        sys.setprofile(None)
     return round((at[-1] - at[0]) / (len(at) - 1))
 
 
@@ -183,14 +167,8 @@ def numbers(root: Path) -> dict[str, object]:
     files = modules(root)
     words = runpy.run_path(str(Path(__file__).parents[1] / "docs/words.py"))
     found = sorted(set(imports(files)))
-    height = floors(root)
     arrows = {(package(importer), package(imported)) for importer, imported, _ in found}
     arrows = {(importer, imported) for importer, imported in arrows if importer != imported}
-    up = [
-        f"{importer} -> {imported}"
-        for importer, imported, _ in found
-        if height.get(package(importer), len(height)) < height.get(package(imported), 0)
-    ]
     return {
         "modules of edgesim": len(files),
         "lines of code of edgesim": sum(code_lines(path.read_text()) for path in files.values()),
@@ -201,7 +179,6 @@ def numbers(root: Path) -> dict[str, object]:
         "arrows between packages": len(arrows),
         "circles of packages": circles(arrows),
         "circles of modules": circles({(importer, imported) for importer, imported, typed in found if not typed}),
-        "imports that run up": up,
         "tests of a world's class": world_tests(files),
         "protocol and a name compared": protocol_names(files),
         "answers of a local half": answers(files[f"{HALVES}.local_half"].read_text(), "LocalHalf"),

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.numpy import load_file
+from whole_runs import merged
 
 from edgesim import Study, grid, run_study
 from edgesim.base.errors import EdgesimError
@@ -24,17 +25,22 @@ from edgesim.simulation import composition as simulation
 POLICIES = ["random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi"]
 
 
-def _run(folder: Path, cores: int = 1, rounds: int = 3, **learning) -> None:
-    """A round of FedTeddi's study in which a few of the thirty devices fit."""
-    values = {
-        "seed": 3,
-        "rounds": rounds,
-        "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
-        "learning": {"pretrain": True, "pretrain_max_epochs": 2, **learning},
-        "selection": {"policy": "fedteddi"},
-        "data": {"partition": "fedteddi"},
-    }
-    simulation.run(parse(values, "test"), folder, cores=cores)
+BASE = {
+    "round": {"payload_bits": 17_881_664.0},
+    "learning": {"pretrain": False},
+    "data": {"partition": "fedteddi"},
+}
+STUDY = {"round": {"tmax_s": 0.8}, "learning": {"pretrain": True, "pretrain_max_epochs": 2}}
+"""FedTeddi's, in whose rounds a few of the thirty devices fit."""
+
+
+def _play(folder: Path, *parts, cores: int = 1, **sections) -> None:
+    simulation.run(parse(merged(BASE, *parts, sections), "test"), folder, cores=cores)
+
+
+def _run(folder: Path, rounds: int = 3, **learning) -> None:
+    """A run of FedTeddi's study."""
+    _play(folder, STUDY, seed=3, rounds=rounds, learning=learning, selection={"policy": "fedteddi"})
 
 
 def _differing(one: Path, other: Path) -> set[str]:
@@ -61,16 +67,13 @@ def test_a_study_has_the_same_tables_on_every_back_end(model, tmp_path):
         np.testing.assert_allclose(models[1][name], tensor, atol=1e-3)
 
 
+ASYNCHRONOUS = {"round": {"protocol": "asynchronous", "admission": "count", "count": 8}}
+
+
 @pytest.mark.slow
 def test_jobs_that_run_along_under_fedasync_change_nothing_but_how_many_were_trained(tmp_path, monkeypatch):
     def run(name: str, back_end: str) -> Path:
-        values = {
-            "rounds": 25,
-            "round": {"protocol": "asynchronous", "admission": "count", "count": 8, "payload_bits": 17_881_664.0},
-            "learning": {"pretrain": False, "back_end": back_end},
-            "data": {"partition": "fedteddi"},
-        }
-        simulation.run(parse(values, "test"), tmp_path / name, cores=2)
+        _play(tmp_path / name, ASYNCHRONOUS, rounds=25, learning={"back_end": back_end}, cores=2)
         return tmp_path / name
 
     batches: list[int] = []
@@ -95,9 +98,7 @@ def test_jobs_that_run_along_under_fedasync_change_nothing_but_how_many_were_tra
 
 
 OVER_ACTORS = {
-    "fedavg": {},
-    "scaffold": {"algorithm": {"name": "scaffold"}},
-    "asynchronous": {"round": {"protocol": "asynchronous", "admission": "count", "count": 8}},
+    "asynchronous": ASYNCHRONOUS,
     "coded": {
         "upload": {"codec": "topk", "beside": "coded"},
         "download": {"codec": "sign"},
@@ -110,14 +111,7 @@ OVER_ACTORS = {
 @pytest.mark.parametrize("kind", OVER_ACTORS)
 def test_a_run_over_actors_of_ray_has_every_byte_of_the_loop(kind, tmp_path, ray_actors):
     for name in ("loop", "ray"):
-        values = {
-            "rounds": 4,
-            "data": {"partition": "fedteddi"},
-            "learning": {"pretrain": False, "back_end": name},
-            **OVER_ACTORS[kind],
-        }
-        values["round"] = {"payload_bits": 17_881_664.0, **values.get("round", {})}
-        simulation.run(parse(values, "test"), tmp_path / name, cores=1)
+        _play(tmp_path / name, OVER_ACTORS[kind], rounds=4, learning={"back_end": name})
         assert read_run(tmp_path / name)["back_end"] == name
         assert read_table(tmp_path / name, "rounds")["jobs_trained"].sum() > 4
     assert read_run(tmp_path / "ray")["actor_kind"].startswith("torch ")
@@ -135,13 +129,7 @@ def test_what_devices_train_is_the_same_stacked_before_it_is_coded(tmp_path, mon
 
     monkeypatch.setattr(Encode, "apply", noted)
     for name in ("loop", "stacked"):
-        values = {
-            "rounds": 3,
-            "upload": {"codec": "sign"},
-            "learning": {"pretrain": False, "back_end": name},
-            "data": {"partition": "fedteddi"},
-        }
-        simulation.run(parse(values, "test"), tmp_path / name, cores=1)
+        _play(tmp_path / name, rounds=3, upload={"codec": "sign"}, learning={"back_end": name})
     assert len(trained["loop"]) == len(trained["stacked"]) > 1
     for alone, stacked in zip(trained["loop"], trained["stacked"], strict=True):
         assert float((alone - stacked).norm()) < 1e-4 * float(alone.norm())
@@ -152,30 +140,12 @@ def test_what_devices_train_is_the_same_stacked_before_it_is_coded(tmp_path, mon
 @pytest.mark.slow
 def test_the_summary_of_fedteddis_study_is_the_same_stacked_as_in_the_loop(tmp_path):
     """All eight policies: whom they pick by losses, norms and gradients must not hang on a back end."""
-    base = {
-        "rounds": 3,
-        "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
-        "learning": {"pretrain": True, "pretrain_max_epochs": 2},
-        "data": {"partition": "fedteddi"},
-    }
+    base = merged(BASE, STUDY, {"rounds": 3})
     axes = {"selection.policy": POLICIES, "learning.back_end": ["loop", "stacked"]}
-    run_study(Study("both", grid(base, axes, [3]), target=0.535), tmp_path / "study", jobs=1)
-    summary = pd.read_csv(tmp_path / "study" / "summary.csv")
-    assert summary["seeds"].tolist() == [1] * 16
-    alone, stacked = (
-        summary[summary["back_end"] == name].drop(columns="back_end").reset_index(drop=True)
-        for name in ("loop", "stacked")
-    )
-    assert alone["policy"].tolist() == POLICIES
-    pd.testing.assert_frame_equal(stacked, alone, rtol=2e-3)
-
-
-@pytest.mark.slow
-def test_more_cores_change_no_byte(tmp_path):
-    _run(tmp_path / "one", cores=1, model="fedteddi-cnn", rounds=2)
-    _run(tmp_path / "two", cores=2, model="fedteddi-cnn", rounds=2)
-    assert [read_run(tmp_path / name)["back_end"] for name in ("one", "two")] == ["loop", "workers"]
-    assert _differing(tmp_path / "one", tmp_path / "two") == set()
+    run_study(Study("both", grid(base, axes, [3]), target=0.535), tmp_path, jobs=1)
+    summary = pd.read_csv(tmp_path / "summary.csv").set_index(["back_end", "policy"])
+    assert len(summary) == 16
+    pd.testing.assert_frame_equal(summary.loc["stacked"], summary.loc["loop"], rtol=2e-3)
 
 
 @pytest.mark.slow
@@ -183,9 +153,8 @@ def test_no_process_outlives_its_run_whether_it_ends_well_or_in_an_error(tmp_pat
     before = set(multiprocessing.active_children())
     _run(tmp_path / "well", back_end="workers", workers=2, rounds=1)
     assert set(multiprocessing.active_children()) == before
-    values = {"learning": {"back_end": "workers", "workers": 1}, "round": {"tmax_s": 1e-4}}
     with pytest.raises(EdgesimError, match="tmax_s"):
-        simulation.run(parse(values, "test"), tmp_path / "refused")
+        _play(tmp_path / "refused", learning={"back_end": "workers", "workers": 1}, round={"tmax_s": 1e-4})
     assert set(multiprocessing.active_children()) == before
 
 
@@ -201,10 +170,8 @@ def test_a_model_that_cannot_be_stacked_says_so_once_and_runs_all_the_same(tmp_p
     (tmp_path / "model_of_a_back_end_test.py").write_text(_OWN)
     monkeypatch.syspath_prepend(tmp_path)
     heard = []
-    learning = {"model": "model_of_a_back_end_test.net", "back_end": "stacked", "pretrain": False}
-    config = parse(
-        {"rounds": 2, "round": {"payload_bits": 1e6}, "learning": learning, "data": {"partition": "fedteddi"}}, "test"
-    )
+    learning = {"model": "model_of_a_back_end_test.net", "back_end": "stacked"}
+    config = parse(merged(BASE, {"rounds": 2, "learning": learning}), "test")
     simulation.run(config, tmp_path / "run", on_start=heard.append, cores=1)
     (notice,) = [text for text in heard if "stacked" in text]
     run = read_run(tmp_path / "run")

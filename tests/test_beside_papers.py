@@ -105,38 +105,6 @@ def test_each_number_beside_a_papers_is_that_of_the_committed_runs_or_of_the_pag
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, rows in PLAN["pages"].items() if any("expects" in row for row in rows)]
-)
-def test_like_evidence_has_like_verdicts(name):
-    """By p and the interval from the rows per run, for all claims of a page that are about differences."""
-    (part,) = WRITTEN.findall((PAPERS / f"{name}.md").read_text())
-    cells = [line.strip("| ").split(" | ") for line in part.splitlines() if line[:2] == "| "][2:]
-    rows = PLAN["pages"][name]
-    assert ["expects" in row for row in rows] == ["not_run" not in row for row in rows]
-    verdicts = set()
-    for row, (*_, verdict) in zip(rows, cells, strict=True):
-        if "not_run" in row:
-            continue
-        where = PLAN["studies"][row["study"]]["settings"][row["setting"]]
-        of = PLAN["studies"][row["study"]]["measures"][row["measure"]]
-        runs = records(PAPERS / f"seeds/{PLAN['studies'][row['study']].get('runs', row['study'])}.csv")
-        own, theirs = (
-            {each["seed"]: float(each[of["column"]]) for each in runs if all(each[k] == str(v) for k, v in ids.items())}
-            for ids in (where, where | of["less"])
-        )
-        test = scipy.stats.ttest_1samp([own[seed] - theirs[seed] for seed in own], 0)
-        if corrected_p(row["study"], where, of["column"], test.pvalue) < 0.05:
-            as_expected = (test.statistic > 0) == (row["expects"] == "higher")
-            expected = "shown" if as_expected else "the opposite is shown"
-        else:
-            interval = test.confidence_interval()
-            expected = "equivalent" if max(-interval.low, interval.high) < of["margin"] else "inconclusive"
-        assert verdict == expected, row
-        verdicts.add(verdict)
-    assert {"shown", "inconclusive"} <= verdicts
-
-
-@pytest.mark.parametrize(
     ("mean", "half", "p", "verdict"),
     [
         (-2.0, 1.0, 0.04, "shown"),

@@ -2,25 +2,19 @@
 
 import copy
 import importlib
-import re
 import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from quoted import DOCS, examples
 from safetensors.torch import load_file
 
 import edgesim
 
-PAGE = (Path(__file__).parents[1] / "docs/coming-from.md").read_text()
-FILES = dict(
-    zip(
-        ("mine.py", "bring.py", "smooth.py", "brought.toml"),
-        re.findall(r"```(?:python|toml)\n(.*?)```", PAGE, re.DOTALL),
-        strict=True,
-    )
-)
+NAMES = ("mine.py", "bring.py", "smooth.py", "brought.toml")
+FILES = dict(zip(NAMES, examples(DOCS / "coming-from.md", "python", "toml"), strict=True))
 
 
 @pytest.fixture

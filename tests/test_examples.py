@@ -1,4 +1,4 @@
-"""Every Python program and every config of the README and the handbook runs, page by page, as Sybil finds them.
+"""Every Python program and every config of the README and the handbook runs, page by page.
 
 Programs run in this process, a few rounds and seeds long; the classes that they show are run by the tests of templates
 (`test_plug_ins`, `algorithms/test_handbook`) too. A config is made a world of, as ``edgesim run --dry-run`` does; one
@@ -16,15 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from quoted import HANDBOOK, ROOT, examples
 from small_runs import TIMING
-from sybil import Example, Sybil
-from sybil.parsers.markdown import CodeBlockParser
 
 import edgesim
 from edgesim.config import RunConfig
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "plots/README.md"]
+PAGES = [*HANDBOOK, ROOT / "plots/README.md"]
 
 
 def shorter(program: str) -> str:
@@ -41,20 +39,10 @@ def shorter(program: str) -> str:
     return program
 
 
-def run(example: Example) -> None:
-    source = "\n" * (example.line + example.parsed.line_offset) + shorter(example.parsed)
-    try:
-        exec(compile(source, example.path, "exec"), sys.modules["__main__"].__dict__)
-    except SystemExit as end:  # as a scenario ends
-        if end.code:
-            raise
-
-
-def check(example: Example) -> None:
-    settings = tomllib.loads(example.parsed)
+def check(text: str) -> None:
+    settings = tomllib.loads(re.sub(r"(recording|availability)\.parquet", "sample-week", text))
     if not settings or not settings.keys() <= RunConfig.model_fields.keys():
         return
-    settings = tomllib.loads(re.sub(r"(recording|availability)\.parquet", "sample-week", example.parsed))
     if settings.get("learning", {}).get("back_end") == "ray":
         RunConfig.model_validate(settings)
         settings["learning"] = {"back_end": "loop"}
@@ -64,17 +52,11 @@ def check(example: Example) -> None:
     assert outlook.facts["payload"]
 
 
-def examples(page: Path, language: str) -> list[Example]:
-    parser = CodeBlockParser(language, run if language == "python" else check)
-    return list(Sybil([parser], path=str(ROOT)).parse(page).examples())
-
-
 def pages(language: str) -> Any:
     # The README's program is run as it is typed, in `test_pages`; what stands in coming-from.md in `test_coming_from`.
     others = [("python", "README.md"), ("python", "docs/coming-from.md"), ("toml", "docs/coming-from.md")]
-    shown = [
-        page for page in PAGES if examples(page, language) and (language, str(page.relative_to(ROOT))) not in others
-    ]
+    names = {str(page.relative_to(ROOT)): page for page in PAGES if examples(page, language)}
+    shown = [page for name, page in names.items() if (language, name) not in others]
     return pytest.mark.parametrize("page", shown, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -124,22 +106,25 @@ LEFT = {
 @pytest.mark.slow
 @pages("python")
 def test_every_program_shown_runs(page, here, monkeypatch):
-    found = examples(page, "python")
     past(page)
     # Classes look for their module by name, and programs ask whether they are the one that was started.
     main = types.ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", main)
     monkeypatch.setattr(sys, "argv", ["script.py"])
     main.__dict__["present"] = np.random.default_rng(0).random((120, 20)) < 0.4
-    for example in found:
-        if "class LeastBand" in example.parsed:
-            Path("my_policy.py").write_text(example.parsed)
-        example.evaluate()
+    for program in examples(page, "python"):
+        if "class LeastBand" in program:
+            Path("my_policy.py").write_text(program)
+        try:
+            exec(compile(shorter(program), page, "exec"), main.__dict__)
+        except SystemExit as end:  # as a scenario ends
+            if end.code:
+                raise
     assert (here / LEFT.get(str(page.relative_to(ROOT)), ".")).exists()
 
 
 @pytest.mark.slow
 @pages("toml")
 def test_every_config_shown_can_be_run(page, here):
-    for example in examples(page, "toml"):
-        example.evaluate()
+    for text in examples(page, "toml"):
+        check(text)

@@ -8,7 +8,8 @@ import pytest
 from edited_runs import forget_digests
 from kill_runs import KINDS, make_config
 from stopped_runs import content, stop_at
-from typed_commands import edgesim
+from typed_commands import edgesim, refused
+from whole_runs import slow_but
 
 from edgesim.analysis.compare import compare
 from edgesim.analysis.pairing import pairings
@@ -104,38 +105,28 @@ def switching(policy, first="random"):
     return Switch
 
 
-FAST = ("oort", "best-channel")
 APART = {"random", "afl", "safa"}
 """afl charges its passes from the first round of a run that has it on, and whether a policy drafts, as safa does, is
 asked once: a run that switches to them has another past."""
 
 
 @pytest.mark.parametrize(
-    "policy",
-    [
-        pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
-        for name in sorted(SELECTORS)
-        if name not in APART
-    ],
+    ("policy", "first"),
+    [("refl", "oort")]
+    + slow_but([("oort", "random"), ("best-channel", "random")], [(n, "random") for n in sorted({*SELECTORS} - APART)]),
 )
 def test_a_fork_to_a_policy_has_the_bytes_of_a_run_that_switched_to_it_in_that_round(
-    policy, run, tmp_path, monkeypatch
+    policy, first, run, tmp_path, monkeypatch
 ):
+    if first != "random":
+        run = tmp_path / "run"
+        simulation.run(config(selection={"policy": first}, checkpoint_at=[ROUND]), run)
     forked(run, tmp_path / "fork", f"selection.policy={policy}")
     values = read_config(tmp_path / "fork")
-    monkeypatch.setitem(SELECTORS, policy, switching(policy))
+    monkeypatch.setitem(SELECTORS, policy, switching(policy, first))
     simulation.run(parse(values, "fork"), tmp_path / "switched")
     assert_same(tmp_path / "fork", tmp_path / "switched")
     assert read_run(tmp_path / "fork")["fork"]["round"] == ROUND
-
-
-def test_another_policy_begins_to_remember_behind_that_round(tmp_path, monkeypatch):
-    simulation.run(config(selection={"policy": "oort"}, checkpoint_at=[ROUND]), tmp_path / "run")
-    forked(tmp_path / "run", tmp_path / "fork", "selection.policy=refl")
-    values = read_config(tmp_path / "fork")
-    monkeypatch.setitem(SELECTORS, "refl", switching("refl", "oort"))
-    simulation.run(parse(values, "fork"), tmp_path / "switched")
-    assert_same(tmp_path / "fork", tmp_path / "switched")
 
 
 OTHER_KNOBS = {
@@ -267,9 +258,7 @@ def test_a_fork_that_lost_its_past_does_not_begin_with_another(run, tmp_path):
 )
 def test_what_a_fork_cannot_be_is_refused_by_name_and_nothing_is_left(overrides, at, said, run, tmp_path):
     words = [word for each in overrides for word in ("--set", each)]
-    status, output = edgesim("fork", run, "--at-round", at, *words, "--out", tmp_path / "fork")
-    assert status == 2
-    assert said in output
+    assert said in refused("fork", run, "--at-round", at, *words, "--out", tmp_path / "fork")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -319,23 +308,17 @@ def test_the_command_forks_and_compare_tells_the_common_past(run, tmp_path, monk
     assert "common past" in said
     table = compare(folders, ["final_accuracy"], "policy").table
     assert table["common_past_rounds"].tolist() == [5]
-    panels = panels_of(runs_of(folders))
-    (line,) = [line for line in draw_training_loss(panels).axes[0].lines if line.get_linestyle() == ":"]
-    assert line.get_xdata() == [5, 5]
+    panels, fork = panels_of(runs_of(folders)), runs_of(folders[1:2])[0]
     (pair,) = pairings(runs_of(folders), "policy")
-    (line,) = [
-        line
-        for line in draw_difference_curves([pair], "rounds", "variant", "x").axes[0].lines
-        if line.get_linestyle() == ":"
-    ]
-    assert line.get_xdata() == [5, 5]
-    fork = runs_of(folders[1:2])[0]
-    for figure in (draw_energy_over_rounds(fork), draw_waste_over_rounds(fork, "joules")):
+    for figure, place in (
+        (draw_training_loss(panels), 5),
+        (draw_difference_curves([pair], "rounds", "variant", "x"), 5),
+        (draw_energy_over_rounds(fork), 5.5),
+        (draw_waste_over_rounds(fork, "joules"), 5.5),
+        (draw_accuracy(panels, "rounds"), 5.0),
+        (draw_accuracy(panels, "seconds"), read_table(run, "rounds")["t_end_s"][4]),
+    ):
         (line,) = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
-        assert line.get_xdata() == [5.5, 5.5]
-    for over, place in (("rounds", 5.0), ("seconds", read_table(run, "rounds")["t_end_s"][4])):
-        (axes,) = draw_accuracy(panels, over).axes[:1]
-        (line,) = [line for line in axes.lines if line.get_linestyle() == ":"]
         assert line.get_xdata() == [place, place]
 
 

@@ -1,6 +1,5 @@
 """Code of the user's own: by dotted path, from an installed package, and from ``edgesim new``."""
 
-import importlib
 import json
 import re
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 import tomli_w
 from refusals import in_one_line
 from small_runs import TIMING
+from typed_commands import refused
 from typer.testing import CliRunner
 
 import edgesim
@@ -26,11 +26,9 @@ from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.scenario import start
 from edgesim.selection import SELECTORS
-from edgesim.selection.view import Selector
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import named_code
 from edgesim.simulation.kinds import KINDS
-from edgesim.templates.policy import LongestWait
 
 BY_COUNT = TIMING | {"devices": {"count": 6}, "round": {"admission": "count", "count": 2, "payload_bits": 1e5}}
 
@@ -71,7 +69,7 @@ def own(tmp_path, monkeypatch):
 
 
 def _forget_own():
-    for module in ("own_plug_in", "own_helper", "own_half", "own_metric", "own_allocator"):
+    for module in ("own_plug_in", "own_helper", "own_half", "own_metric", "own_allocator", "my_policy"):
         sys.modules.pop(module, None)
     digest_when_loaded.cache_clear()
 
@@ -83,18 +81,6 @@ def test_a_policy_by_its_dotted_path_decides_and_its_code_stays_with_the_run(own
     assert (own / "run/code/own_helper.py").read_text() == "ANSWER = 42\n"
     assert sorted(path.name for path in (own / "run/code").iterdir()) == ["own_helper.py", "own_plug_in.py"]
     assert simulation.why_run(own / "run", simulation.complete(config_of("own_plug_in.Backwards"))) is None
-
-
-def test_a_run_of_built_in_code_keeps_no_code(own):
-    simulation.run(config_of("random"), own / "run")
-    assert not (own / "run/code").exists()
-
-
-def test_a_change_of_the_module_or_of_what_it_imports_makes_the_run_be_repeated(own):
-    config = simulation.complete(config_of("own_plug_in.Backwards"))
-    simulation.run(config, own / "run")
-    (own / "own_helper.py").write_text("ANSWER = 43\n")
-    assert simulation.why_run(own / "run", config) == "the code of selection.policy changed since it was finished"
 
 
 @pytest.mark.parametrize(
@@ -188,26 +174,13 @@ def test_a_class_with_a_method_missing_is_refused(own):
 
 def test_the_command_names_code_outside_edgesim_and_refuses_it_on_demand(own):
     (own / "mine.toml").write_text(tomli_w.dumps(BY_COUNT | {"selection": {"policy": "own_plug_in.Backwards"}}))
-    refused = CliRunner().invoke(app, ["run", "mine.toml", "--no-user-code"])
-    assert refused.exit_code == 2
     named = "selection.policy = 'own_plug_in.Backwards'"
-    assert refused.stderr == f"error: mine.toml: names code outside edgesim, {named}, which is refused here\n"
+    said = f"error: mine.toml: names code outside edgesim, {named}, which is refused here"
+    assert refused("run", "mine.toml", "--no-user-code") == said
     assert "own_plug_in" not in sys.modules
     done = CliRunner().invoke(app, ["run", "mine.toml"])
     assert done.exit_code == 0
     assert f"note: runs code outside edgesim: {named}" in done.stdout
-
-
-def test_names_that_nothing_can_have_are_no_code(own):
-    assert named_code.foreign(config_of("randm")) == {}
-
-
-def test_a_registry_imports_a_plug_in_only_when_it_is_asked_for(own):
-    registry = Registry("selection.policy", "policies", Selector, {"longest-wait": LongestWait})
-    assert "own_plug_in.Backwards" in registry
-    assert list(registry) == ["longest-wait"]
-    assert "own_plug_in" not in sys.modules
-    assert registry["own_plug_in.Backwards"].__name__ == "Backwards"
 
 
 OWN_ALLOCATOR = """
@@ -240,22 +213,6 @@ def test_an_allocator_of_ones_own_shares_the_band_and_stays_with_the_run(own):
     assert len(shares_hz) > 3
     assert "round.allocator" in json.loads((own / "run/run.json").read_text())["inputs"]
     assert (own / "run/code/own_allocator.py").is_file()
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("np.ones(1)", "an array of float64 and shape (1,) for"),
-        ("[request.bandwidth_hz / len(request.ids)] * len(request.ids)", "returned list for"),
-        ("np.full(len(request.ids), 'all')", "an array of <U3 and shape"),
-        ("-np.ones(len(request.ids))", "allocate returned -1 to -1 Hz"),
-        ("np.full(len(request.ids), np.nan)", "allocate returned nan to nan Hz"),
-        ("np.full(len(request.ids), request.bandwidth_hz)", "Hz in all"),
-    ],
-)
-def test_what_an_allocator_returns_is_checked_in_a_line_that_names_it(own, answer, said):
-    with in_one_line(rf"^round\.allocator 'own_allocator\.Mine': .*{re.escape(said)}"):
-        simulation.run(with_allocator(answer), own / "run")
 
 
 OWN_PREDICTOR = """
@@ -302,46 +259,57 @@ SMALL = {
 }
 
 
-def test_a_predictor_of_ones_own_is_asked_and_stays_with_the_run(own):
-    run = edgesim.run(SMALL, "run", with_predictor("np.full(len(ids), self.value)", value=0.25))
-    assert (run.folder / "code/own_half.py").is_file()
-    assert "selection.predictor" in json.loads(Path("run/run.json").read_text())["inputs"]
-    assert run.config["selection"]["predictor_options"] == {"value": 0.25}
-
-
 def test_refl_asks_a_predictor_of_ones_own_where_it_goes_by_the_log(own):
     """Devices that are least likely to come are first: the predictor decides, and nothing else does."""
-    given = with_predictor("np.where(ids == 3, 0.1, np.where(ids == 1, 0.2, 0.9))")
+    given = with_predictor("np.where(ids == 3, self.value, np.where(ids == 1, 0.2, 0.9))", value=0.1)
     given |= {"selection.policy": "refl", "selection.forecast": "log", "selection.cool_down": 0}
     run = edgesim.run(SMALL, "run", given)
     assert (run.folder / "code/own_half.py").is_file()
+    assert "selection.predictor" in json.loads(Path("run/run.json").read_text())["inputs"]
+    assert run.config["selection"]["predictor_options"] == {"value": 0.1}
     assert {*run.updates["device"]} == {1, 3}
     del given["selection.forecast"]
     with in_one_line(r"forecast = 'oracle' does not go with predictor = "):
         edgesim.run(SMALL, "other", given)
 
 
-def test_a_run_without_a_predictor_has_the_config_that_it_had(own):
-    run = edgesim.run(SMALL, "run", LEARNS | {"selection.policy": "feddance"})
-    assert not {"predictor", "predictor_options"} & {*run.config["selection"]}
-    assert "metrics" not in run.config["evaluation"]
+def ask_allocator(answer):
+    simulation.run(with_allocator(answer), Path("run"))
+
+
+def ask_predictor(answer):
+    edgesim.run(SMALL, "run", with_predictor(answer))
+
+
+def ask_metric(answer):
+    edgesim.run(SMALL, "run", with_metric(answer))
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("ask", "answer", "said"),
     [
-        ("[0.5] * len(ids)", "chances answered list, expected 4 numbers"),
-        ("np.full(len(ids) + 1, 0.5)", "chances answered an array float64[5], expected 4 numbers"),
-        ("np.full(len(ids), 1.5)", "chances answered 1.5 for device 0, expected 0 to 1"),
-        ("np.full(len(ids), np.nan)", "chances answered nan for device 0, expected 0 to 1"),
-        ("1 / 0", "own_half.py, line 10, in chances: ZeroDivisionError: division by zero"),
+        (ask_allocator, "np.ones(1)", "an array of float64 and shape (1,) for"),
+        (ask_allocator, "[request.bandwidth_hz / len(request.ids)] * len(request.ids)", "returned list for"),
+        (ask_allocator, "np.full(len(request.ids), 'all')", "an array of <U3 and shape"),
+        (ask_allocator, "-np.ones(len(request.ids))", "allocate returned -1 to -1 Hz"),
+        (ask_allocator, "np.full(len(request.ids), np.nan)", "allocate returned nan to nan Hz"),
+        (ask_allocator, "np.full(len(request.ids), request.bandwidth_hz)", "Hz in all"),
+        (ask_predictor, "[0.5] * len(ids)", "chances answered list, expected 4 numbers"),
+        (ask_predictor, "np.full(len(ids) + 1, 0.5)", "chances answered an array float64[5], expected 4 numbers"),
+        (ask_predictor, "np.full(len(ids), 1.5)", "chances answered 1.5 for device 0, expected 0 to 1"),
+        (ask_predictor, "np.full(len(ids), np.nan)", "chances answered nan for device 0, expected 0 to 1"),
+        (ask_predictor, "1 / 0", "own_half.py, line 10, in chances: ZeroDivisionError: division by zero"),
+        (ask_metric, "None", "measure returned None, expected a fin"),
+        (ask_metric, "float('nan')", "measure returned nan, expected a fin"),
+        (ask_metric, "'high'", "measure returned 'high', expected a fin"),
+        (ask_metric, "True", "measure returned True, expected a fin"),
     ],
 )
-def test_what_a_predictor_answers_is_checked_in_a_line_that_names_it(own, answer, said):
-    with pytest.raises(EdgesimError) as refused:
-        edgesim.run(SMALL, "run", with_predictor(answer))
-    assert "own_half.Half" in str(refused.value)
-    assert said in str(refused.value)
+def test_what_code_of_ones_own_answers_is_checked_in_a_line_that_names_it(own, ask, answer, said):
+    name = {ask_allocator: "own_allocator.Mine", ask_predictor: "own_half.Half", ask_metric: "own_metric.Own"}[ask]
+    with in_one_line(re.escape(said)) as refusal:
+        ask(answer)
+    assert name in str(refusal.value)
 
 
 def test_metrics_are_rows_of_each_test(own):
@@ -393,16 +361,11 @@ def test_metrics_are_columns_of_the_summary_and_compared_and_null_with_the_reaso
         study.compare("own_metric.Never", by="policy")
 
 
-@pytest.mark.parametrize("answer", ["None", "float('nan')", "'high'", "True"])
-def test_what_a_metric_answers_is_checked_in_a_line_that_names_it(own, answer):
-    with in_one_line(r"evaluation\.metrics 'own_metric\.Own': measure returned .*, expected a fin"):
-        edgesim.run(SMALL, "run", with_metric(answer))
-
-
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
         ({"evaluation.metrics": {"worst-class": {"share": 1}}}, "takes no options"),
+        ({"algorithm.server": "own_helper.ANSWER"}, ": algorithm.server: 'own_helper.ANSWER' is of type int, expected"),
         ({"selection.policy": "feddance", "selection.predictor": "poison"}, "did you mean 'poisson'?"),
         (
             {"selection.policy": "feddance", "selection.predictor": "collections.OrderedDict"},
@@ -411,9 +374,9 @@ def test_what_a_metric_answers_is_checked_in_a_line_that_names_it(own, answer):
     ],
 )
 def test_metrics_and_predictors_that_are_none_are_refused_before_anything_is_written(own, setting, said):
-    with pytest.raises(EdgesimError) as refused:
+    with pytest.raises(EdgesimError) as refusal:
         edgesim.run(SMALL, "run", LEARNS | setting)
-    assert said in str(refused.value)
+    assert said in str(refusal.value)
     assert not Path("run").exists()
 
 
@@ -427,9 +390,7 @@ def test_new_writes_what_passes_its_own_test(own, kind):
     assert shipped == "" or shipped not in written
     use = use.format(path="brand_new.BrandNew", stem="brand_new")
     assert done.stdout.splitlines()[-1] == f"to use it: {use}"
-    again = CliRunner().invoke(app, ["new", kind, "brand_new"])
-    assert again.exit_code == 2
-    assert "brand_new.py: is there already; choose another name" in again.stderr
+    assert "brand_new.py: is there already; choose another name" in refused("new", kind, "brand_new")
 
 
 @pytest.mark.slow
@@ -445,28 +406,18 @@ def test_every_new_plug_in_passes_its_own_test_in_a_folder_of_its_own(own):
     )
 
 
-@pytest.mark.slow
-def test_init_writes_a_folder_whose_run_finishes(own):
+def test_init_writes_a_folder_whose_run_finishes(own, monkeypatch):
     done = CliRunner().invoke(app, ["init", "begin"])
     assert done.exit_code == 0, done.output
     names = ["README.md", "my_policy.py", "my_study.py", "run.toml", "test_my_policy.py"]
     assert sorted(path.name for path in (own / "begin").iterdir()) == names
-    command = [sys.executable, "-m", "edgesim", "run", "run.toml", "--set", "rounds=2"]
-    run = subprocess.run(command, cwd=own / "begin", capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+    monkeypatch.chdir(own / "begin")
+    monkeypatch.syspath_prepend(own / "begin")
+    run = CliRunner().invoke(app, ["run", "run.toml", "--set", "rounds=2"])
+    assert run.exit_code == 0, run.output
     assert "runs code outside edgesim: selection.policy = 'my_policy.MyPolicy'" in run.stdout
-    again = CliRunner().invoke(app, ["init", "begin"])
-    assert again.exit_code == 2
-    assert again.stderr == "error: begin: is not an empty folder; choose another one\n"
-
-
-@pytest.mark.parametrize("kind", [kind for kind in TEMPLATES if kind != "scenario"])
-def test_the_templates_pass_their_own_tests(kind, tmp_path):
-    module = importlib.import_module(f"edgesim.templates.test_{kind}")
-    tests = [value for name, value in vars(module).items() if name.startswith("test_")]
-    assert tests
-    for test in tests:
-        test(*([tmp_path] if test.__code__.co_argcount else []))
+    monkeypatch.chdir(own)
+    assert refused("init", "begin") == "error: begin: is not an empty folder; choose another one"
 
 
 @pytest.mark.parametrize(
@@ -484,10 +435,7 @@ def test_the_templates_pass_their_own_tests(kind, tmp_path):
     ],
 )
 def test_new_refuses_in_a_line(own, arguments, said):
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 2
-    assert done.stderr.startswith(f"error: {said}")
-    assert len(done.stderr.splitlines()) == 1
+    assert refused(*arguments).startswith(f"error: {said}")
     assert Path("own_helper.py").is_file()
 
 
@@ -502,17 +450,6 @@ def test_the_page_shows_the_templates_as_they_are():
     protocols = (Path(__file__).parents[1] / "docs/writing-a-protocol.md").read_text()
     assert f"```python\n{(folder / 'protocol.py').read_text()}```" in protocols
     assert max(map(len, page.splitlines())) <= 120
-
-
-def test_a_server_that_is_no_algorithm_is_told_by_its_own_key(own):
-    with in_one_line(r": algorithm\.server: 'own_helper\.ANSWER' is of type int, expected a sub"):
-        edgesim.run(SMALL, "run", {"algorithm.server": "own_helper.ANSWER"})
-
-
-def test_what_a_plug_in_says_steers_no_terminal(own):
-    Path("own_metric.py").write_text(OWN_METRIC.replace("return ANSWER", 'raise ValueError("\\x1b[31mred")'))
-    with in_one_line(r"ValueError: \\x1b\[31mred$"):
-        edgesim.run(SMALL, "run", LEARNS | {"evaluation.metrics": {"own_metric.Own": {}}})
 
 
 def test_a_scenario_finds_plug_ins_of_the_current_folder(monkeypatch):

@@ -3,15 +3,13 @@
 import re
 import tomllib
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy
+from quoted import DOCS, SEEDS, section
 
-DOCS = Path(__file__).parents[1] / "docs"
-SEEDS = DOCS / "papers/seeds"
 PLAN = tomllib.loads((DOCS / "papers/tables.toml").read_text())
 FACTORS = {1, 100, 1e-3}
 """Of a quoted number: as it is, in per cent, or in thousands."""
@@ -122,11 +120,8 @@ def headings(page):
     return re.findall(r"^## (.*)$", (DOCS / page).read_text(), re.MULTILINE)
 
 
-def section(page, title):
-    (text,) = re.findall(
-        rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL
-    )
-    return " ".join(text.split())
+def text_of(page, title):
+    return " ".join(section(title, page).split())
 
 
 SECTIONS = sorted({of["section"] for of in PLAN["studies"].values() if "section" in of})
@@ -135,15 +130,14 @@ SECTIONS = sorted({of["section"] for of in PLAN["studies"].values() if "section"
 @pytest.mark.parametrize("title", SECTIONS)
 def test_what_a_section_quotes_is_in_its_studies(title):
     studies = [name for name, of in PLAN["studies"].items() if of.get("section") == title]
-    text = PREDICTION.sub("", section("results.md", title))
+    text = PREDICTION.sub("", text_of("results.md", title))
     assert WITH_INTERVAL.search(text)
     assert not_found(text, studies) == []
 
 
 def rows_about_papers(title):
     """The last cell of each row of a table that links a paper's page, with the page's name."""
-    lines = (DOCS / "results.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0].splitlines()
-    for line in lines:
+    for line in section(title).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("|") and (page := re.search(r"\(papers/([\w-]+)\.md\)", cells[0])):
             yield page[1], cells[-1]
@@ -176,6 +170,6 @@ def test_what_the_page_of_a_paper_quotes_is_in_its_studies(page):
 
 
 def test_every_section_that_quotes_intervals_is_checked():
-    quoting = {title for title in headings("results.md") if WITH_INTERVAL.search(section("results.md", title))}
+    quoting = {title for title in headings("results.md") if WITH_INTERVAL.search(text_of("results.md", title))}
     assert quoting - {"Papers repeated"} == {*SECTIONS}
-    assert not [title for title in headings("policies.md") if WITH_INTERVAL.search(section("policies.md", title))]
+    assert not [title for title in headings("policies.md") if WITH_INTERVAL.search(text_of("policies.md", title))]

@@ -4,22 +4,17 @@ What has an interval is found by `test_quoted_numbers.py`. Here every cell of a 
 row names, and every sentence is put together from what the rows say and looked for in its section.
 """
 
-import itertools
 import tomllib
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import optuna
 import pandas as pd
 import scipy
 from optuna.importance import PedAnovaImportanceEvaluator
+from quoted import DOCS, SEEDS, half_interval, not_said, pm, spanning, table
 
 from edgesim.analysis.recommendation import compare, stand
-from edgesim.analysis.statistics import mean_interval
-
-DOCS = Path(__file__).parents[1] / "docs"
-SEEDS = DOCS / "papers/seeds"
 
 
 @cache
@@ -34,34 +29,6 @@ def differences(study, measure, between=None):
 
 def means(study, *knobs):
     return rows(study).groupby([*knobs], dropna=False).mean(numeric_only=True)
-
-
-def section(title):
-    return (DOCS / "results.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
-
-
-def table(title, labels, number=0):
-    """Cells of a table of a section, row by row; an empty one of the first ``labels`` is that of the row above."""
-    lines = [part.splitlines() for part in section(title).split("\n\n") if part.startswith("| ")][number]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-    for above, row in itertools.pairwise(cells):
-        row[:labels] = [own or old for own, old in zip(row[:labels], above[:labels], strict=True)]
-    return cells
-
-
-def not_said(title, sentences):
-    text = " ".join(section(title).split())
-    return [sentence for sentence in sentences if sentence not in text]
-
-
-def spanning(values, form="{:.2f}"):
-    return f"{form.format(min(values))} to {form.format(max(values))}"
-
-
-def pm(values, form):
-    """Mean and half interval of the seeds."""
-    mean, low, _ = mean_interval(values)
-    return f"{form.format(mean)} ± {form.format(mean - low)}"
 
 
 FADING = "Fading and the band"
@@ -105,7 +72,7 @@ def test_mobility():
             accuracies = f"{own['final_accuracy']:.3f}, {other['final_accuracy']:.3f}"
             assert cell == f"{100 * own['miss_rate']:.0f} %, {accuracies}", (here, cell)
     halves = runs[runs["policy"].isin(["fedteddi", "random"])].groupby(["world", "speed_mps", "plan", "policy"])
-    halves = halves["final_accuracy"].apply(lambda values: mean_interval(values).high - values.mean())
+    halves = halves["final_accuracy"].apply(half_interval)
     accuracy = of["final_accuracy"].unstack()
     lead = accuracy["fedteddi"] - accuracy["random"]
     assert (accuracy.idxmax(axis=1) == "fedteddi").all()

@@ -6,9 +6,11 @@ import math
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 import pytest
 import typer
@@ -32,13 +34,15 @@ from edgesim.traces.models.table import TableModel
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 TEMPLATE = Path(edgesim.__file__).parent / "templates/scenario.py"
 
-QUICK = [(path.name, ()) for path in sorted(SCENARIOS.glob("*.py"))] + [
-    ("delay_knowledge.py", ("--learn", "--policies", "fed-cbs", "--target", "0.6")),
-    ("feddance.py", ("--selectors", "random,feddance", "--trace", "sample-week,synthetic", "--skew", "rare")),
-]
-
-SECONDS = {"tmax_bandwidth.py", "trace_anatomy.py"}
-"""Scenarios that take about a second each when they run quickly."""
+TYPED = "fedteddi.py"
+"""The scenario that is started in a process of its own."""
+OTHERWISE = {
+    "amiri.py": ("--policies", "BC,BC-BN2", "--rounds", "4"),
+    "delay_knowledge.py": ("--learn", "--policies", "fed-cbs", "--target", "0.6"),
+    "feddance.py": ("--selectors", "random,feddance", "--trace", "sample-week,synthetic", "--skew", "rare"),
+}
+"""What is given beside ``--quick``: what makes less of the longest one, and what ``--quick`` alone does not try."""
+QUICK = [(path.name, OTHERWISE.get(path.name, ())) for path in sorted(SCENARIOS.glob("*.py")) if path.name != TYPED]
 
 LEARNT = {"accuracy_rounds", "accuracy_seconds", "final_accuracy", "training_loss", "fairness"}
 FIGURES = dict.fromkeys(("async_vs_sync.py", "fading.py", "feddance.py", "selectors_on_radio.py"), LEARNT)
@@ -84,11 +88,11 @@ def check_tables(tmp_path, script):
     assert not beside.exists() or len(tables[beside]) == len(tables[tmp_path / "out/summary.csv"])
 
 
-@pytest.mark.parametrize(("script", "arguments"), [entry for entry in QUICK if entry[0] in SECONDS])
-def test_scenarios_run_quickly_and_leave_their_tables(tmp_path, scenario, script, arguments):
-    done = scenario(script, "--quick", *arguments, "--out", "out")
+def test_a_scenario_runs_quickly_and_leaves_its_tables(tmp_path, scenario):
+    """One that takes a second; all of them are slow."""
+    done = scenario("tmax_bandwidth.py", "--quick", "--out", "out")
     assert done.exit_code == 0, done.output
-    check_tables(tmp_path, script)
+    check_tables(tmp_path, "tmax_bandwidth.py")
 
 
 def check_figures(folder, names):
@@ -100,13 +104,12 @@ def check_figures(folder, names):
 
 @pytest.mark.slow
 def test_a_scenario_as_typed_leaves_tables_and_figures(tmp_path):
-    script = "fedteddi.py"
-    command = [sys.executable, str(SCENARIOS / script), "--quick", "--out", "out"]
+    command = [sys.executable, str(SCENARIOS / TYPED), "--quick", "--policies", "random,fedteddi", "--out", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    check_tables(tmp_path, script)
+    check_tables(tmp_path, TYPED)
     names = {figure.stem for figure in tmp_path.rglob("*.png")}
-    assert names >= FIGURES[script]
+    assert names >= FIGURES[TYPED]
     check_figures(tmp_path, names)
 
 
@@ -144,9 +147,21 @@ def test_every_scenario_leaves_tables_and_figures(tmp_path, drawing_scenario, mo
     check_tables(tmp_path, script)
     assert drawn >= FIGURES.get(script, {"gantt", "cell_map"})
     check_figures(tmp_path, drawn - before)
+    if script == "radio_cost.py":
+        check_recommendation(tmp_path / "out")
+        assert "Which algorithm to take" in done.stdout
 
 
-LAWS = "--participation static,programmed --algorithms fedavg --clients"
+def check_recommendation(out):
+    pairs, standings, told = (pd.read_csv(out / f"{name}.csv") for name in ("pairs", "standings", "recommendation"))
+    places = [(band, cost) for band in (45e3, 720e3) for cost in ("seconds", "bits", "joules")]
+    assert list(zip(told["bandwidth_hz"], told["cost"], strict=True)) == places
+    # At each place three algorithms stand, and each is compared with the two others.
+    assert (len(standings), len(pairs)) == (len(places) * 3, len(places) * 3)
+    assert (pairs["pairs"] == 2).all()
+
+
+LAWS = "--quick --participation static,programmed --algorithms fedavg --clients"
 
 
 @pytest.mark.parametrize(
@@ -178,12 +193,34 @@ LAWS = "--participation static,programmed --algorithms fedavg --clients"
             "--set selection.accuracy_window=4",
             "selection.accuracy_window distinguishes variant beta-3, beta-10; leave one of them out",
         ),
+        ("feddance.py", "--skew odd", "--skew: unknown 'odd'; known: same, preprint, available, rare"),
+        ("feddance.py", "--dataset speech", "not a data set; give --dataset FOLDER --setting speech"),
+        ("feddance.py", "--dataset tiny-imagenet", "give --dataset FOLDER --setting tiny-imagenet"),
+        ("feddance.py", "--selectors fedance", "did you mean 'feddance'"),
+        ("feddance_ablation.py", "--windows 1", "accuracy_window"),
+        ("availability_predictor.py", "--minutes 10", "do not fit into a log of 6"),
+        ("availability_predictor.py", "--predictors oracle", "unknown 'oracle'; known: arima"),
+        ("fedstg.py", "--mode log", "--mode: expected paper or code (got 'log')"),
+        ("fedstg.py", "--methods fedstg,fedova", "--methods: unknown 'fedova'; known: fedstg, fedavg"),
+        ("fedstg.py", "--pools own", "drift.pool: input should be 'shared' or 'iid_partition'"),
+        ("fedteddi_cifar10.py", "--step jpeg", "--step: unknown 'jpeg'; known: settings, pictures, comparison, report"),
+        ("fedteddi_cifar10.py", "--step settings --dataset digits --settings tau7", "--settings: unknown 'tau7'"),
+        ("fedteddi_cifar10.py", "--step settings --dataset c.npz", "c.npz: no such file"),
+        (
+            "fedteddi_cifar10.py",
+            "--step settings --dataset grey.npz",
+            "its pictures are 28x28 with 1 channels",
+        ),
+        ("fedteddi_cifar10.py", "--step report --tests tests.parquet", "tests.parquet: no such file"),
     ],
 )
 def test_what_a_scenario_is_given_wrong_is_told_in_a_line_before_any_run(tmp_path, scenario, script, arguments, said):
     (tmp_path / "good.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,0,1,0,1,0\n")
     (tmp_path / "bad.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,7,1,0,1,0\n")
-    done = scenario(script, "--quick", *arguments.split(), "--out", "out")
+    labels, grey = np.arange(10), np.zeros((10, 28, 28), dtype=np.uint8)
+    arrays = {"train_images": grey, "train_labels": labels, "test_images": grey, "test_labels": labels}
+    np.savez(tmp_path / "grey.npz", **arrays)
+    done = scenario(script, *arguments.split(), "--out", "out")
     assert done.exit_code == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -192,24 +229,41 @@ def test_what_a_scenario_is_given_wrong_is_told_in_a_line_before_any_run(tmp_pat
 
 @pytest.fixture
 def planned(scenario, monkeypatch):
-    """The bases and the runs that a scenario plans, none of which is run."""
+    """The bases of a scenario, and the studies that it plans, none of which is run."""
 
     def plan(script, *arguments):
-        bases, runs = [], []
+        bases, studies = [], []
         grid = edgesim.scenario.frame.grid
 
         def stop(study, *_, **__):
-            runs.extend(study.runs)
+            studies.append(study)
             raise EdgesimError("planned")
 
         monkeypatch.setattr("edgesim.scenario.frame.grid", lambda base, *rest: bases.append(base) or grid(base, *rest))
         monkeypatch.setattr("edgesim.studies.running.run_study", stop)
         monkeypatch.setattr("edgesim.tuning.trial.grow", stop)
-        said = scenario(script, "--quick", *arguments)
+        said = scenario(script, *arguments)
         assert "planned" in said.output, said.output
-        return bases, runs
+        return bases, studies[0]
 
     return plan
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seeds", "reference"),
+    [
+        ("", {0.8: 12, 1.0: 5, 1.2: 5}, "fedteddi"),
+        ("--seeds 3", {0.8: 3, 1.0: 3, 1.2: 3}, "fedteddi"),
+        ("--policies random,fed-cbs --tmax 1.0", {1.0: 12}, "random"),
+        ("--quick", {0.8: 2}, "fedteddi"),
+    ],
+)
+def test_the_demo_has_twelve_seeds_at_its_first_deadline_and_compares_with_fedteddi(
+    planned, arguments, seeds, reference
+):
+    study = planned("fedteddi.py", *arguments.split())[1]
+    runs = Counter((run.knobs["policy"], run.knobs["tmax_s"]) for run in study.runs)
+    assert ({tmax_s: count for (_, tmax_s), count in runs.items()}, study.reference) == (seeds, reference)
 
 
 def of_kpfl(runs):
@@ -223,7 +277,7 @@ def of_kpfl(runs):
 def test_ablations_of_kpfl_have_its_papers_exponents_where_it_has_any(planned, settings):
     """Under Markov participation .16 and .06 around MOON; FedCL is not in the paper, nor is arrival."""
     given = "--ages", "--bases", "moon,fedcl", "--participation", "markov,arrival", "--settings", settings
-    found = of_kpfl(planned("kpfl_ablation.py", *given)[1])
+    found = of_kpfl(planned("kpfl_ablation.py", "--quick", *given)[1].runs)
     exponents = {key: (of["age_active"], of["age_idle"]) for key, of in found.items()}
     assert exponents["moon", "markov", "kpfl-ages-paper"] == (0.16, 0.06)
     assert [key for key in found if key[2] == "kpfl-ages-paper"] == [("moon", "markov", "kpfl-ages-paper")]
@@ -238,7 +292,7 @@ def test_ablations_of_kpfl_have_its_papers_exponents_where_it_has_any(planned, s
 
 def test_dpfl_runs_kpfl_by_its_papers_settings_on_request(planned):
     given = "--kpfl", "--settings", "paper", "--algorithms", "fedavg,mifa,fedcl", "--participation", "markov"
-    found = of_kpfl(planned("dpfl.py", *given)[1])
+    found = of_kpfl(planned("dpfl.py", "--quick", *given)[1].runs)
     assert [(key[0], of["settings"], of["T"]) for key, of in found.items()] == [
         ("fedavg", "paper", 40),
         ("fedcl", "paper", 10),
@@ -348,48 +402,30 @@ WITHOUT_RUNS = {"availability_predictor", "trace_anatomy", "ef_signsgd"}
 """Scenarios about recordings or functions alone."""
 
 
-def calls(tree, function):
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == function]
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_scenario_uses_the_one_frame(name):
-    """What is common goes to every study by `Runs`; no scenario reaches around it for running or reading runs."""
-    text = (SCENARIOS / f"{name}.py").read_text()
-    tree = ast.parse(text)
-    (main,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
-    assert [ast.unparse(made.func) for made in main.decorator_list] == ["scenario"]
-    assert bool([*calls(tree, "runs.study"), *calls(tree, "runs.compare")]) == (name not in WITHOUT_RUNS)
-    assert not calls(tree, "edgesim.study") + calls(tree, "edgesim.grid")
-    assert "read_study" not in text
-
-
-def imports(tree):
-    """Module and name of everything that a script imports; ``import a.b`` has no name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((name.name, "") for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from ((node.module, name.name) for name in node.names)
-
-
 PUBLIC = {path.stem for path in Path(edgesim.scenario.__file__).parent.glob("*.py")} - {"__init__"}
 
 
-def test_scenarios_import_the_door_and_what_they_share_and_nothing_beside():
+def test_scenarios_use_the_one_frame_and_import_the_door_and_what_they_share_and_nothing_beside():
+    """What is common goes to every study by `Runs`; no scenario reaches around it for running or reading runs."""
     for path in [*SCENARIOS.glob("*.py"), TEMPLATE]:
-        tree = ast.parse(path.read_text())
-        imported = [*imports(tree)]
+        tree, imported = ast.parse(path.read_text()), set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                imported |= {(name.name, "") for name in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported |= {(node.module, name.name) for name in node.names}
         for module, name in imported:
             if module.partition(".")[0] == "edgesim":
                 assert module in ("edgesim", "edgesim.scenario"), f"{path.name}: imports {module}"
                 assert not name or name in {*edgesim.scenario.__all__, *PUBLIC}, f"{path.name}: imports {name}"
-        # What is used of these modules is what they offer.
+        # What is used of these modules is what they offer, but for what `Runs` does.
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 module = node.value.id
                 if module == "edgesim":
-                    assert node.attr in edgesim.__all__, f"{path.name}: {ast.unparse(node)}"
+                    assert node.attr in {*edgesim.__all__} - {"study", "grid", "read_study"}, (
+                        f"{path.name}: {node.attr}"
+                    )
                 elif ("edgesim.scenario", module) in imported:
                     offered = importlib.import_module(f"edgesim.scenario.{module}").__all__
                     assert node.attr in offered, f"{path.name}: {ast.unparse(node)}"
@@ -400,9 +436,9 @@ def test_what_is_set_reaches_the_runs_of_every_scenario_which_name_their_partiti
     """A value that no scenario has; so that a scenario stays what it is when a default changes. A law of drift deals
     the samples itself.
     """
-    bases, runs = planned(f"{name}.py", "--seeds", "2", "--set", "evaluation.samples=123")
-    assert {run.config.evaluation.samples for run in runs} == {123}
-    assert len({run.seed for run in runs}) == 2
+    bases, study = planned(f"{name}.py", "--quick", "--seeds", "2", "--set", "evaluation.samples=123")
+    assert {run.config.evaluation.samples for run in study.runs} == {123}
+    assert len({run.seed for run in study.runs}) == 2
     assert bases or name == "tune_tmax"
     for base in bases:
         assert name == "partitions" or "partition" in base["data"] or "law" in base["drift"]

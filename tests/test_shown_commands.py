@@ -13,6 +13,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from quoted import HANDBOOK, ROOT, examples
 from stopped_runs import stop_at
 from typer.testing import CliRunner
 
@@ -20,8 +21,6 @@ import edgesim
 from edgesim.commands import cli, watch_command
 from edgesim.simulation.composition import complete
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BY_THEMSELVES = ("docs/python.md",)
 
 LIST = "docs/commands.md"
@@ -73,8 +72,7 @@ STAND_FOR = {
 
 def shown(page: Path) -> list[str]:
     """The commands of a page in their order, with those that change the folder."""
-    fences = re.findall(r"^ *```(\w*)\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
-    blocks = [text for language, text in fences if language in ("", "bash")]
+    blocks = examples(page, "", "bash")
     lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     return [line for line in lines if line.startswith("edgesim ") or re.fullmatch(r"cd \w+", line)]
 
@@ -83,7 +81,7 @@ def only_parsed(line: str) -> bool:
     return any(line.startswith(beginning) for beginning, _ in ONLY_PARSED)
 
 
-TYPED = [page for page in PAGES if any(not only_parsed(line) for line in shown(page) if line.startswith("edgesim"))]
+TYPED = [page for page in HANDBOOK if any(not only_parsed(line) for line in shown(page) if line.startswith("edgesim"))]
 
 
 @pytest.fixture(scope="module")
@@ -167,11 +165,3 @@ def test_every_command_shown_runs(page, past, tmp_path, monkeypatch, studies_her
         done = CliRunner().invoke(cli.app, words[1:])
         assert done.exit_code == 0, (line, done.output, done.exception)
         assert "Traceback" not in done.output, line
-
-
-def test_what_is_only_parsed_is_still_shown():
-    lines = [line for page in PAGES for line in shown(page)]
-    for beginning, _ in ONLY_PARSED:
-        assert any(line.startswith(beginning) for line in lines), beginning
-    for part in STAND_FOR:
-        assert any(part in line for line in lines), part

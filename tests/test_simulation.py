@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from whole_runs import merged
 
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
@@ -19,7 +20,7 @@ from edgesim.simulation import composition as simulation
 PAPER_CNN_BITS = 17_881_664.0
 
 
-def config(policy: str = "random", rounds: int = 4, training: str = "real", **sections):
+def config(policy: str = "random", rounds: int | None = 4, training: str = "real", **sections):
     values = {
         "seed": 3,
         "rounds": rounds,
@@ -28,9 +29,7 @@ def config(policy: str = "random", rounds: int = 4, training: str = "real", **se
         "selection": {"policy": policy},
         "data": {"partition": "fedteddi"},
     }
-    for name, section in sections.items():
-        values[name] = {**values.get(name, {}), **section} if isinstance(section, dict) else section
-    return parse(values, "test")
+    return parse(merged(values, sections), "test")
 
 
 def activities(folder: Path) -> pd.DataFrame:
@@ -71,7 +70,10 @@ def test_two_policies_of_one_seed_see_the_same_compute_delays(tmp_path):
 
 @pytest.mark.parametrize(
     ("policy", "all_train"),
-    [("random", False), ("fedteddi", False), ("best-norm", True), ("best-channel", False), ("pure-drift", False)],
+    [
+        (name, name == "best-norm")
+        for name in ("random", "fedteddi", "best-norm", "best-channel", "pure-drift", "fed-cbs")
+    ],
 )
 def test_jobs_run_only_where_their_result_is_used_and_cost_no_time_but_simulated_one(tmp_path, policy, all_train):
     simulation.run(config(policy), tmp_path / "real")
@@ -161,18 +163,6 @@ def test_stop_at_s_ends_the_run_with_the_round_that_closes_then(tmp_path):
     assert set(activities(tmp_path)["round"]) == set(range(1, 8))
 
 
-def test_a_table_of_availability_is_slept_through_and_ends_the_run(tmp_path):
-    trace = tmp_path / "trace.csv"
-    trace.write_text("device,start_s,end_s\n0,5.0,5.9\n1,5.0,5.9\n2,5.2,6.5\n")
-    table = {"model": "table", "file": str(trace), "after_end": "absent"}
-    knobs = {"min_candidates": 3, "payload_bits": 1e5}
-    world = {"availability": table, "devices": {"count": 3}}
-    result = simulation.run(config(training="none", round=knobs, **world), tmp_path / "run")
-    rounds = read_table(tmp_path / "run", "rounds")
-    assert rounds["t_start_s"].tolist() == [5.2]
-    assert "fewer than 3 devices" in result.reason
-
-
 def test_more_participants_than_a_table_ever_has_at_once_are_refused(tmp_path):
     trace = tmp_path / "trace.csv"
     trace.write_text("device,start_s,end_s\n0,0,60\n1,10,20\n2,20,30\n")
@@ -210,12 +200,6 @@ def test_more_rounds_of_one_length_than_a_recording_has_time_for_are_refused_bef
     assert run(100, close="deadline", tmax_s=0.1).status == "finished"
     assert run(11, close="arrivals", tmax_s=1.0, leftover="equal_finish").status == "finished"
     assert run(11, "wrap", close="deadline", tmax_s=1.0).status == "finished"
-
-
-def test_a_model_of_availability_without_an_end_raises_no_alarm_about_the_count(tmp_path):
-    rare = {"model": "bernoulli", "probability": 0.01}
-    knobs = {"admission": "count", "count": 30}
-    assert simulation.run(config(training="none", round=knobs, availability=rare), tmp_path).status == "finished"
 
 
 @pytest.mark.parametrize(
@@ -292,45 +276,37 @@ def test_a_hopeless_deadline_is_refused_with_the_bits_of_all_devices(tmp_path, m
         simulation.run(config(training="none", round={"tmax_s": 1e-4}), tmp_path / "run")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_stopped_as_it_makes_its_folder_is_interrupted_and_run_again_or_goes_on(
-    number, tmp_path, monkeypatch
-):
-    begin = RunWriter._begin
-    monkeypatch.setattr(RunWriter, "_begin", lambda *given: (begin(*given), signal.raise_signal(number)))
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            simulation.run(config(training="none"), tmp_path)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert read_run(tmp_path)["status"] == "interrupted"
-    monkeypatch.undo()
-    again = simulation.run(config(training="none"), tmp_path)
-    # It waits for the end of the first round, which is saved.
-    assert (again.restarted, again.resumed_after) == ("", 1)
+@pytest.fixture
+def interrupted(tmp_path):
+    """Runs a config in ``tmp_path`` until Ctrl-C or SIGTERM ends it."""
+
+    def run(*how):
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                simulation.run(config(training="none"), tmp_path, *how)
+        finally:
+            assert signal.signal(signal.SIGTERM, before) is signal.default_int_handler
+        return read_run(tmp_path)["status"]
+
+    return run
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("first", ["interrupted", "finished"])
-def test_a_signal_that_comes_while_a_run_ends_leaves_no_run_that_counts_as_running(
-    number, first, tmp_path, monkeypatch
+def test_a_run_that_is_stopped_as_it_makes_its_folder_goes_on_and_one_that_ends_does_not_count_as_running(
+    number, tmp_path, monkeypatch, interrupted
 ):
-    def stop(_):
-        if first == "interrupted":
-            signal.raise_signal(number)
-
-    told = simulation.end_notes
+    begin, told = RunWriter._begin, simulation.end_notes
+    with monkeypatch.context() as patch:
+        patch.setattr(RunWriter, "_begin", lambda *given: (begin(*given), signal.raise_signal(number)))
+        assert interrupted() == "interrupted"
+    # It waited for the end of the first round, which is saved.
+    assert list(tmp_path.glob("*.arrow"))
     monkeypatch.setattr(simulation, "end_notes", lambda *given: (signal.raise_signal(number), told(*given))[1])
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            simulation.run(config(training="none"), tmp_path, stop)
-    finally:
-        assert signal.signal(signal.SIGTERM, before) is signal.default_int_handler
-    assert read_run(tmp_path)["status"] == first
-    is_saved = first == "interrupted"
-    assert bool(list(tmp_path.glob("*.arrow"))) == bool(list(tmp_path.glob("checkpoint-*"))) == is_saved
+    assert interrupted(lambda _: signal.raise_signal(number)) == "interrupted"
+    assert list(tmp_path.glob("checkpoint-*"))
+    assert interrupted() == "finished"
+    assert not [*tmp_path.glob("*.arrow"), *tmp_path.glob("checkpoint-*")]
 
 
 def test_a_folder_that_holds_another_run_is_refused_and_left_alone(tmp_path):
@@ -339,15 +315,3 @@ def test_a_folder_that_holds_another_run_is_refused_and_left_alone(tmp_path):
     with pytest.raises(EdgesimError, match="holds a run of another config"):
         simulation.run(config(training="none", seed=4), tmp_path)
     assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-
-
-def test_a_loss_that_is_no_number_stops_the_run_says_where_and_keeps_the_rounds_before(tmp_path):
-    learning = {"lr": 1e6, "weight_decay": 1e6, "pretrain": False}
-    result = simulation.run(config(rounds=9, learning=learning), tmp_path)
-    assert result.status == "failed"
-    assert "not finite" in result.reason
-    assert "round 1" in result.reason
-    run = read_run(tmp_path)
-    assert run["status"] == "failed"
-    assert len(read_table(tmp_path, "rounds")) < 9
-    read_table(tmp_path, "activities")

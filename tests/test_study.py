@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 from small_runs import TIMING
 from typed_commands import quiet
+from waiting import wait_for
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.differences import differences
@@ -77,7 +78,15 @@ def test_a_knob_is_named_by_its_keys_last_part_where_that_tells_what_is_meant(ax
     assert list(run.knobs) == ["close", *names]
 
 
-def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_path, monkeypatch, studies_here):
+def said(study, out, **options) -> str:
+    console = Console(width=300, record=True, file=io.StringIO())
+    run_study(study, out, jobs=1, console=console, **options)
+    return console.export_text()
+
+
+def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished_but_for_what_is_wanted_fresh(
+    tmp_path, monkeypatch, studies_here
+):
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, range(2)))
     endings = run_study(study, tmp_path, jobs=2, console=quiet())
     assert [ending.status for ending in endings.values()] == ["finished"] * 4
@@ -88,43 +97,27 @@ def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_pa
     summary = pd.read_csv(tmp_path / "summary.csv")
     assert summary["tmax_s"].tolist() == [0.8, 1.0]
     assert summary["seeds"].tolist() == [2, 2]
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
+
+    def times():
+        return [(tmp_path / run.folder / "rounds.parquet").stat().st_mtime_ns for run in study.runs]
 
     def refuse(*_, **__):
         raise AssertionError("the second start does what was done before")
 
-    monkeypatch.setattr("edgesim.studies.pool.ProcessPool.open", refuse)
-    monkeypatch.setattr("edgesim.analysis.stored_measures.measure", refuse)
-    endings = run_study(study, tmp_path, jobs=2, console=quiet())
-    assert {ending.reason for ending in endings.values()} == {"finished before"}
-    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), summary)
-
-
-def said(study, out, **options) -> str:
-    console = Console(width=300, record=True, file=io.StringIO())
-    run_study(study, out, jobs=1, console=console, **options)
-    return console.export_text()
-
-
-def test_a_study_says_how_many_runs_were_reused_and_runs_again_those_wanted_fresh(tmp_path, studies_here):
-    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
-    run_study(study, tmp_path, jobs=1, console=quiet())
-    tables = [tmp_path / run.folder / "rounds.parquet" for run in study.runs]
-
-    def times():
-        return [path.stat().st_mtime_ns for path in tables]
-
     first = times()
-    assert said(study, tmp_path).splitlines()[-1] == "2 of 2 runs reused"
+    with monkeypatch.context() as patch:
+        patch.setattr("edgesim.studies.pool.ProcessPool.open", refuse)
+        patch.setattr("edgesim.analysis.stored_measures.measure", refuse)
+        assert said(study, tmp_path).splitlines()[-1] == "4 of 4 runs reused"
     assert times() == first
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), summary)
     text = said(study, tmp_path, fresh=["tmax0.8-s0"])
-    assert "1 of 2 runs: finished before, run again from the start" in text
-    assert text.splitlines()[-1] == "1 of 2 runs reused"
+    assert "1 of 4 runs: finished before, run again from the start" in text
+    assert text.splitlines()[-1] == "3 of 4 runs reused"
     second = times()
-    assert [after > before for after, before in zip(second, first, strict=True)] == [True, False]
+    assert [after > before for after, before in zip(second, first, strict=True)] == [True, False, False, False]
     text = said(study, tmp_path, fresh=True)
-    assert "2 of 2 runs: finished before, run again from the start" in text
+    assert "4 of 4 runs: finished before, run again from the start" in text
     assert "reused" not in text
     assert all(after > before for after, before in zip(times(), second, strict=True))
 
@@ -178,6 +171,7 @@ def test_none_leaves_a_key_out_and_its_knob_with_it(tmp_path, studies_here):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("figures_as_text")
 @pytest.mark.parametrize(
     ("key", "values", "names"),
     [
@@ -191,13 +185,6 @@ def test_heat_maps_lie_apart_for_the_values_of_a_choice(tmp_path, studies_here, 
     planned = TIMING | {"round": TIMING["round"] | {"delay_knowledge": "planned"}}
     run_study(Study("s", grid(planned, axes, [0])), tmp_path, jobs=1, console=quiet())
     assert names <= {path.stem for path in draw([tmp_path], tmp_path / "plots")}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("axes", [{}, {"learning.keep_best": [True, False]}], ids=["none", "boolean"])
-def test_figures_of_a_study_without_axes_and_of_one_over_a_boolean_are_drawn(tmp_path, axes, studies_here):
-    run_study(Study("s", grid(TIMING, axes, [0, 1])), tmp_path, jobs=1, console=quiet())
-    assert draw([tmp_path], tmp_path / "plots")
 
 
 def test_values_of_numpy_are_values_like_others():
@@ -275,30 +262,6 @@ def test_a_study_is_refused_a_folder_that_cannot_be_its_own(tmp_path, place, job
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
-def test_processes_change_no_byte(tmp_path):
-    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
-    for jobs in (1, 2):
-        run_study(study, tmp_path / str(jobs), jobs=jobs, console=quiet())
-    for run in study.runs:
-        files = [tmp_path / jobs / run.folder / "activities.parquet" for jobs in ("1", "2")]
-        assert files[0].read_bytes() == files[1].read_bytes()
-
-
-def test_a_failing_run_is_reported_and_the_others_finish(tmp_path):
-    # Nobody meets 0.01 s.
-    study = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 1.0]}, [0]))
-    with (tmp_path / "log").open("w") as log:
-        endings = run_study(study, tmp_path / "study", jobs=1, console=Console(file=log, width=300))
-    assert {name: ending.status for name, ending in endings.items()} == {
-        "tmax0.01-s0": "failed",
-        "tmax1-s0": "finished",
-    }
-    assert "failed tmax0.01-s0: round.tmax_s = 0.01: no device can" in (tmp_path / "log").read_text()
-    summary = pd.read_csv(tmp_path / "study/summary.csv")
-    assert summary["left_out"].tolist() == [1, 0]
-
-
 def test_a_study_of_which_no_run_can_begin_says_why_once_and_leaves_nothing(tmp_path, studies_here):
     # Nobody meets 0.01 s.
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.01]}, [0, 1]))
@@ -322,20 +285,6 @@ def test_a_study_whose_runs_began_and_failed_keeps_them(tmp_path, studies_here):
         run_study(study, tmp_path / "out", console=quiet())
     assert read_run(tmp_path / "out/tmax0.8-s0")["status"] == "failed"
     assert read_ledger(tmp_path / "out")["tmax0.8-s0"].status == "failed"
-
-
-def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path, studies_here):
-    first = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
-    run_study(first, tmp_path, console=quiet())
-    plan = (tmp_path / "plan.json").read_bytes()
-    other = Study("s", grid(TIMING | {"rounds": 2}, {"round.tmax_s": [1.2, 0.8]}, [0]))
-    over_other_knobs = Study("s", grid(TIMING, {"devices.count": [10]}, [0]))
-    with pytest.raises(EdgesimError, match=r"holds another study, over tmax_s"):
-        run_study(over_other_knobs, tmp_path, console=quiet())
-    with pytest.raises(EdgesimError, match="holds a run of another config"):
-        run_study(other, tmp_path, console=quiet())
-    assert (tmp_path / "plan.json").read_bytes() == plan
-    assert not (tmp_path / "tmax1.2-s0").exists()
 
 
 SUICIDE = """
@@ -386,18 +335,6 @@ def test_a_script_without_a_main_guard_ends_with_a_hint(tmp_path):
     assert "if __name__ == '__main__'" in done.stderr
 
 
-def test_a_target_that_the_start_model_has_reached_is_refused_in_every_run(tmp_path, studies_here):
-    base = {
-        "rounds": 2,
-        "round": {"payload_bits": 1e7},
-        "data": {"partition": "fedteddi"},
-        "learning": {"pretrain": True},
-    }
-    study = Study("s", grid(base, {"selection.policy": ["random"]}, [0]), target=0.2)
-    with pytest.raises(EdgesimError, match=r"target 0.2 must lie above the start accuracy 0\.[45]"):
-        run_study(study, tmp_path, jobs=1, console=quiet())
-
-
 LONG = """
 from pathlib import Path
 from edgesim.scenario import plain_errors
@@ -424,19 +361,12 @@ def long_study(tmp_path):
     )
     runs = [tmp_path / "study" / name for name in ("tmax0.8-s0", "tmax1-s0")]
     try:
-        wait_until(lambda: all((run / "rounds.arrow").exists() for run in runs), "the runs never began")
+        wait_for(lambda: all((run / "rounds.arrow").exists() for run in runs), "the runs never began")
         yield process, runs
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-
-
-def wait_until(done, otherwise):
-    patience_s = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < patience_s, otherwise
-        time.sleep(0.1)
 
 
 def is_empty(group):
@@ -448,7 +378,7 @@ def is_empty(group):
 
 
 @pytest.mark.slow
-def test_a_run_on_which_another_process_works_is_refused_and_left_alone(tmp_path, long_study):
+def test_a_run_of_another_process_is_left_alone_and_a_killed_study_takes_its_processes_with_it(tmp_path, long_study):
     process, runs = long_study
     config = runs[0] / "config.toml"
     before = config.stat().st_mtime_ns
@@ -458,25 +388,18 @@ def test_a_run_on_which_another_process_works_is_refused_and_left_alone(tmp_path
     ledger = read_ledger(tmp_path / "study")
     assert [state.status for state in ledger.values()] == ["running", "running", "planned"]
     assert ledger["tmax1-s0"].holder.pid != process.pid
-
-
-@pytest.mark.slow
-def test_a_study_that_is_killed_takes_its_processes_with_it_and_its_runs_are_lost(tmp_path, long_study):
-    process, _ = long_study
     process.kill()
     process.wait()
-    wait_until(lambda: is_empty(process.pid), "processes outlive their study")
+    wait_for(lambda: is_empty(process.pid), "processes outlive their study")
     assert [state.status for state in read_ledger(tmp_path / "study").values()] == ["lost", "lost", "planned"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("send", "number"),
-    [("killpg", "SIGINT"), ("killpg", "SIGTERM"), ("kill", "SIGTERM"), ("kill", "SIGUSR1"), ("killpg", "SIGUSR1")],
+    [("killpg", "SIGINT"), ("kill", "SIGUSR1")],
 )
-def test_ctrl_c_sigterm_and_sigusr1_save_the_runs_of_a_study_and_it_says_how_to_go_on(
-    send, number, tmp_path, long_study
-):
+def test_ctrl_c_and_sigusr1_save_the_runs_of_a_study_and_it_says_how_to_go_on(send, number, tmp_path, long_study):
     process, runs = long_study
     getattr(os, send)(process.pid, getattr(signal, number))
     output, _ = process.communicate(timeout=60)
@@ -484,28 +407,27 @@ def test_ctrl_c_sigterm_and_sigusr1_save_the_runs_of_a_study_and_it_says_how_to_
     how = f"stopped; 0 of 3 runs are finished; edgesim study run {tmp_path / 'study'} resumes it"
     assert output.decode().splitlines()[-1] == how
     assert b"Traceback" not in output
-    wait_until(lambda: is_empty(process.pid), "processes outlive their study")
+    wait_for(lambda: is_empty(process.pid), "processes outlive their study")
     assert all(checkpoints.files(run) for run in runs)
     assert [state.status for state in read_ledger(tmp_path / "study").values()] == ["stopped", "stopped", "planned"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
-def test_a_second_signal_while_a_study_waits_for_its_runs_lets_them_close_their_tables(number, tmp_path, long_study):
+def test_a_second_signal_while_a_study_waits_for_its_runs_lets_them_close_their_tables(long_study):
     process, runs = long_study
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     for child in children:
         # As a run that takes long to close its tables.
         os.kill(int(child), signal.SIGSTOP)
     for _ in range(3):
-        os.kill(process.pid, number)
+        os.kill(process.pid, signal.SIGTERM)
         time.sleep(0.5)
     assert [read_run(run)["status"] for run in runs] == ["running", "running"]
     for child in children:
         os.kill(int(child), signal.SIGCONT)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == (130 if number == signal.SIGINT else 75)
+    assert process.returncode == 75
     assert output.splitlines()[-1].startswith(b"stopped; 0 of 3 runs are finished; edgesim study run")
     assert b"Traceback" not in output
     assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
@@ -552,17 +474,6 @@ def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_link
     assert len(uploads) > 0
     within_s = 1.0 if links == "over time" else 1e-6
     assert np.allclose(uploads["t_end_s"] - uploads["t_start_s"], recorded_s, rtol=0, atol=within_s) == bool(links)
-
-
-@pytest.mark.slow
-def test_the_partition_scenario_prints_the_skew_of_every_law_and_draws_each(tmp_path, drawing_scenario):
-    arguments = ["--seeds", "2", "--alpha", "0.1", "--devices", "20", "--out", "out"]
-    done = drawing_scenario("partitions.py", *arguments)
-    assert done.exit_code == 0, done.stderr
-    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.strip()}
-    assert rows["classes"][-6:-3] == ["2", "2", "2"]
-    assert float(rows["iid"][-3]) < 0.5 < 1.2 < float(rows["dirichlet"][-3])
-    assert len([*(tmp_path / "out/plots").glob("*-s0.png")]) == 7
 
 
 @pytest.mark.slow

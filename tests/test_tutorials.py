@@ -48,16 +48,6 @@ def test_a_tutorial_shows_what_its_cells_printed_and_no_path_of_a_machine(file):
     assert all(len(figure) < MOST_BYTES for figure in figures.values())
 
 
-@pytest.mark.whole_family
-@pytest.mark.parametrize("file", TUTORIALS, ids=lambda file: file.stem)
-def test_a_tutorial_names_partition_and_pre_training_and_ends_with_what_to_read_next(file):
-    notebook = read(file)
-    together = "".join(cell.source for cell in code(notebook))
-    partitions, pretrained = (re.findall(rf'\b{key}"?\s*[:=]', together) for key in ("partition", "pretrain"))
-    assert len(partitions) == len(pretrained) > 0
-    assert "## Next" in notebook.cells[-1].source
-
-
 @pytest.fixture
 def one_core():
     """All that the test starts has one core, so that each study starts one process, which costs as much as its runs."""
@@ -83,19 +73,3 @@ def test_a_tutorial_runs_at_reduced_size_and_shows_the_same_kinds_of_things(file
     NOTEBOOKS["run"](notebook, tmp_path / "here", quick=True)
     assert "# quick:" not in "".join(cell.source for cell in code(notebook))
     assert kinds(notebook) == kinds(stored)
-
-
-def test_a_page_has_text_code_and_what_cells_show():
-    output = nbformat.v4.new_output
-    figure = output("display_data", {"image/png": "AAAA", "text/plain": "<Figure>"})
-    table = output("execute_result", {"text/html": "<table>\n\n<tr></tr></table>", "text/plain": "a"})
-    cells = [
-        nbformat.v4.new_markdown_cell("# A title"),
-        nbformat.v4.new_code_cell("x = 1", outputs=[output("stream", text="printed\n\n"), table, figure]),
-    ]
-    text, figures = NOTEBOOKS["page"](nbformat.v4.new_notebook(cells=cells), "name")
-    assert figures == {"name-1.png": b"\x00\x00\x00"}
-    assert text == (
-        "# A title\n\n```python\nx = 1\n```\n\n```text\nprinted\n```\n\n"
-        '<div class="output"><table>\n<tr></tr></table></div>\n\n![Figure 1](name-1.png)\n'
-    )

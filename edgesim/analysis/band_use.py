@@ -9,7 +9,6 @@ import pandas as pd
 from edgesim.activities import ON_AIR
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
-from edgesim.folder.rows_file import HANDOVERS
 
 
 class StepSeries(NamedTuple):
@@ -44,8 +43,8 @@ def stations_of(run: RunFolder, activities: pd.DataFrame) -> pd.Series:
     if len(of_tasks):
         keys = activities["device"].astype(str) + "/" + activities["task"].astype(str)
         last = keys.map(of_tasks.set_index("key")["value"].astype(int))
-        handovers = HANDOVERS.read(run.folder)
-        return last if handovers is None else _before_handovers(activities, last, handovers)
+        handovers = run.handovers
+        return last if handovers.empty else _before_handovers(activities, last, handovers)
     # Rows of a round that the end of the run cut are of the last frame.
     frame = activities["round"].map(run.rounds.set_index("round")["frame"]).fillna(run.devices["frame"].max())
     at = pd.MultiIndex.from_arrays([activities["device"], frame.astype(int)])

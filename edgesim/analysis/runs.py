@@ -134,6 +134,11 @@ class RunFolder:
         return read_table(self.folder, "metrics")
 
     @property
+    def handovers(self) -> pd.DataFrame:
+        """Table ``handovers``, by device and then time."""
+        return read_table(self.folder, "handovers").sort_values(["device", "t_s"], kind="stable", ignore_index=True)
+
+    @property
     def timing(self) -> pd.DataFrame:
         """Table ``timing``."""
         return read_table(self.folder, "timing")

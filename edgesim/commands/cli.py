@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typing_extensions import override
 
 import edgesim
 from edgesim.analysis.runs import is_study
@@ -17,20 +16,20 @@ from edgesim.api.names import LISTS
 from edgesim.base import content
 from edgesim.base.errors import EdgesimError
 from edgesim.base.loading import ends_at_once
-from edgesim.base.validation import keys_called
 from edgesim.commands import completion, new_command, study_command, trace_command
 from edgesim.commands import explain as explaining
 from edgesim.commands.check_command import check_command
 from edgesim.commands.compare_command import EPILOG, compare_command
 from edgesim.commands.doctor import main as diagnose
 from edgesim.commands.export_command import export_command
+from edgesim.commands.options import CheckpointS, Log, NoUserCode
 from edgesim.commands.report_command import report_command
-from edgesim.commands.study_command import NoUserCode, run_unfinished
+from edgesim.commands.run_command import RunCommand, run_command
+from edgesim.commands.study_command import run_unfinished
 from edgesim.commands.tune_command import tune_command
 from edgesim.commands.watch_command import watch_command
-from edgesim.config import RunConfig
 from edgesim.plots.formats import FORMAT_HELP, USUAL, Formats, known_formats
-from edgesim.screen.command_line import Command, Group
+from edgesim.screen.command_line import Group
 from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
@@ -40,15 +39,10 @@ _ABOUT = "A discrete-event simulator of a wireless edge network whose devices re
 app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
 app.add_typer(trace_command.app, name="trace")
 app.add_typer(study_command.app, name="study")
+app.command("run", cls=RunCommand)(run_command)
 app.command("compare", epilog=EPILOG)(compare_command)
 for _command in (check_command, report_command, export_command, watch_command, tune_command):
     app.command(_command.__name__.removesuffix("_command"))(_command)
-
-
-CheckpointS = Annotated[float, typer.Option(min=0, help="Least wall time between checkpoints; 0: at each round's end.")]
-Log = Annotated[
-    bool | None, typer.Option("--log/--no-log", help="Progress as a line every 30 s, as it is without a terminal.")
-]
 
 
 def _print_version(wanted: bool) -> None:
@@ -64,56 +58,6 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-class _RunCommand(Command):
-    """A command that suggests ``--set`` for a key of the config given as an option."""
-
-    @override
-    def remedy(self, option: str) -> str:
-        """Advice to use ``--set`` for the keys that an unknown option may mean."""
-        keys = [*keys_called(option.lstrip("-").replace("-", "_"), RunConfig)]
-        return f"; {' or '.join(f'--set {key}=VALUE' for key in keys)} sets it in the config" if keys else ""
-
-
-@app.command(cls=_RunCommand)
-@plain_errors
-def run(
-    config: Annotated[Path, typer.Argument(help="TOML file of the run; `edgesim explain` tells its keys.")],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="A key and its value, such as round.tmax_s=0.8; may be repeated.",
-            autocompletion=completion.settings,
-        ),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run from the start, even if it is finished.")] = False,
-    no_user_code: NoUserCode = False,
-    checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
-    log: Log = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what the run would be, and what is wrong; write nothing.")
-    ] = False,
-) -> None:
-    """Simulate one run, or resume it where it was stopped."""
-    if dry_run:
-        _print_outlook(edgesim.dry_run(config, out, set_ or [], user_code=not no_user_code))
-        return
-    finished = edgesim.run(
-        config, out, set_ or [], fresh=fresh, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s
-    )
-    finished.show()
-
-
-def _print_outlook(outlook: edgesim.Outlook) -> None:
-    """Print a complete config and facts about its run; only raises `EdgesimError` where that would be refused."""
-    if outlook.refused:
-        raise EdgesimError("would be refused: " + "; and for another reason: ".join(outlook.refused))
-    say(outlook.toml())
-    for about, fact in outlook.facts.items():
-        say(f"{about}: {fact}")
 
 
 @app.command()

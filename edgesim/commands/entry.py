@@ -16,8 +16,10 @@ def main() -> None:
                 # It says what is missing also where that keeps the other commands from loading.
                 from edgesim.commands.doctor import main as run
             elif sys.argv[1:2] == ["report"]:
-                # It only reads, and what the other commands load takes longer than a report.
+                # What the other commands load takes longer than a report, or than a short run.
                 from edgesim.commands.report_command import main as run
+            elif sys.argv[1:2] == ["run"]:
+                from edgesim.commands.run_command import main as run
             else:
                 from edgesim.commands.cli import main as run
     except ImportError as error:

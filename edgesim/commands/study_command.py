@@ -11,6 +11,7 @@ from edgesim.analysis.summary import write_summary
 from edgesim.api.run import tell_user_codes
 from edgesim.base.errors import EdgesimError
 from edgesim.commands import new_command
+from edgesim.commands.options import NoUserCode
 from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
 from edgesim.screen.command_line import Group
 from edgesim.screen.console import PlainConsole
@@ -27,7 +28,6 @@ app = typer.Typer(cls=Group, no_args_is_help=True, help="Run a study, say how fa
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the study.")]
 Jobs = Annotated[int | None, typer.Option(help="Runs at a time; one per processor core when absent.")]
-NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse configs that name code outside edgesim.")]
 
 
 @app.command()

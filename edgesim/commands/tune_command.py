@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 import edgesim
-from edgesim.commands.study_command import Jobs, NoUserCode
+from edgesim.commands.options import NoUserCode
+from edgesim.commands.study_command import Jobs
 from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
 from edgesim.screen.plain import plain_errors
 from edgesim.tuning.knobs import parse_knobs

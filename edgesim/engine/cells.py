@@ -7,7 +7,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
 from edgesim.base.arrays import Integers
 from edgesim.config import HandoverConfig
@@ -20,6 +19,8 @@ from edgesim.engine.moving_places import MovingPlaces
 from edgesim.engine.phases import AWAY, QUEUE, SENDING, SILENCE
 from edgesim.engine.work import Task, Work
 from edgesim.engine.world import World
+from edgesim.folder.records import TableWriter
+from edgesim.folder.run_schema import SCHEMAS
 
 _LEAST_S, _MOST_S, _AT_FIRST_S = 1e-3, 600.0, 2.0
 """Seconds that are looked ahead for handovers: at least, at most and to begin with."""
@@ -28,7 +29,8 @@ _FREE = 1e-9
 _PING_PONG_S = 1.0
 
 Row = tuple[Any, ...]
-"""A row of `edgesim.folder.rows_file.HANDOVERS`."""
+"""A row of the table ``handovers``, but for its round."""
+_COLUMNS = [name for name in SCHEMAS["handovers"].names if name != "round"]
 
 
 class HandoversAhead(NamedTuple):
@@ -45,7 +47,7 @@ class HandoversAhead(NamedTuple):
 class Cells:
     """The cells of a run whose devices are handed over while they work."""
 
-    SAVED: ClassVar[tuple[str, ...]] = ("rows", "rounds")
+    SAVED: ClassVar[tuple[str, ...]] = ("rows", "written", "round")
 
     clock: Clock
     world: World
@@ -64,9 +66,11 @@ class Cells:
     waiting: dict[tuple[int, int], Work] = field(default_factory=dict)
     """Those that wait for bandwidth, by the key of their task."""
     rows: list[Row] = field(default_factory=list)
-    """Handovers of the run so far, without their rounds."""
-    rounds: list[int] = field(default_factory=list)
-    """Rounds in whose `metrics` they have been counted, as far as they have."""
+    """Handovers that are not written yet, after those written that a device may have come back from since."""
+    written: int = 0
+    """How many of these are written."""
+    round: int = 0
+    """Number of the last round whose handovers are written."""
 
     def __post_init__(self) -> None:
         self.search = HandoverSearch(self.moving, self.world.handover_rule)
@@ -147,7 +151,7 @@ class Cells:
             work.leave_cell("dropped" if knobs.upload == "restart" else "paused")
         if task.upload is not None and knobs.upload == "restart":
             task.upload.remaining_bits = task.grant.bits
-        upload = (math.nan,) * 3
+        upload: tuple[float | None, ...] = (None,) * 3
         if sends:
             left_bits = task.grant.bits if task.upload is None else task.upload.remaining_bits
             silent_s = now_s + knobs.interruption_s - max(now_s, task.silent_until_s)
@@ -185,22 +189,25 @@ class Cells:
             task.queued_s = self.clock.now or math.ulp(0.0)
             self.waiting[task.key] = self.works[task.key]
 
-    def values(self, round: int) -> dict[tuple[str, str], float]:
-        """Handovers since the last call, as rows of ``metrics`` of a ``round`` by (name, key)."""
-        told = len(self.rounds)
-        new, back = self.rows[told:], sum(map(self._is_ping_pong, range(told, len(self.rows))))
-        self.rounds += [round] * len(new)
-        silent_s = sum(row[-1] for row in new if not math.isnan(row[-1]))
+    def write(self, round: int, writer: TableWriter) -> dict[tuple[str, str], float]:
+        """Write the handovers since the last call as those of a ``round``; returns its `metrics` by (name, key)."""
+        new, back = self.rows[self.written :], sum(map(self._is_ping_pong, range(self.written, len(self.rows))))
+        silent_s = sum(row[-1] for row in new if row[-1] is not None)
+        self._write(round, writer)
+        self.round = round
+        if new:
+            self.rows = [row for row in self.rows if row[1] >= new[-1][1] - _PING_PONG_S]
+        self.written = len(self.rows)
         return {("handovers", ""): float(len(new)), ("ping_pongs", ""): float(back), ("interrupted_s", ""): silent_s}
 
-    def columns(self) -> list[NDArray[Any]] | None:
-        """Columns of all handovers by device and time; None if there were none.
+    def write_last(self, writer: TableWriter) -> None:
+        """Write the handovers of the round that is open when the run ends."""
+        self._write(self.round + 1, writer)
 
-        Those since the last round that has rows are of the round that was open.
-        """
-        rounds = self.rounds + [max(self.rounds, default=0) + 1] * (len(self.rows) - len(self.rounds))
-        rows = sorted((*row[:2], round, *row[2:]) for round, row in zip(rounds, self.rows, strict=True))
-        return [np.array(column) for column in zip(*rows, strict=True)] or None
+    def _write(self, round: int, writer: TableWriter) -> None:
+        if new := self.rows[self.written :]:
+            columns = dict(zip(_COLUMNS, zip(*new, strict=True), strict=True))
+            writer.write("handovers", columns | {"round": [round] * len(new)})
 
     def _is_ping_pong(self, number: int) -> bool:
         """Whether a handover brings a device back to the station that it has left within the last second."""

@@ -372,7 +372,7 @@ class Rounds:
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
         values |= self.candidates.values()
         if parts.cells is not None:
-            values |= parts.cells.values(number.round)
+            values |= parts.cells.write(number.round, parts.report.writer)
             counts = enumerate(this.station_candidates)
             values |= {("station_candidates", str(station)): float(count) for station, count in counts}
         crossed = origin.tasks

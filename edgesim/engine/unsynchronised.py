@@ -323,7 +323,7 @@ class Unsynchronised:
             bandwidth_hz=bandwidth_hz * len(self.at_work),
         )
         values = bits_on_wires(parts.backhaul, origin.tasks) | dict(merged.metrics)
-        values |= {} if parts.cells is None else parts.cells.values(number.round)
+        values |= {} if parts.cells is None else parts.cells.write(number.round, parts.report.writer)
         parts.report.round(row, ended_work(self.over), merged, origin, evaluation, values)
         self.over.clear()
         self.begun.clear()

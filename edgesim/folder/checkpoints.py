@@ -31,7 +31,7 @@ from edgesim.base.file_digest import beginning_hash
 from edgesim.base.on_disk import sync, sync_names
 from edgesim.folder.run_schema import SCHEMAS
 
-FORMAT = 8
+FORMAT = 9
 """Format of the files; raised by one whenever runs cannot resume from records of the format before."""
 
 KINDS = ("checkpoint", "kept", "end")

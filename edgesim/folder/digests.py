@@ -45,13 +45,18 @@ def damaged(folder: Path, run: Mapping[str, Any]) -> list[str]:
     return [name for name, path in noted.items() if path.is_file() and file_digest(path).hex() != run[KEY][name]]
 
 
-def check_file(path: Path) -> None:
-    """Raise `EdgesimError` if a config, table or model differs from its digest in the ``run.json`` beside it."""
+def expected_digest(path: Path) -> str | None:
+    """The digest that the ``run.json`` beside a file has of it; None if it has none."""
     run: dict[str, Any] = {}
     with suppress(EdgesimError):
         run = read_json(path.parent / "run.json")
-    noted = run.get(KEY)
-    digest = noted.get(path.name) if isinstance(noted, dict) else None
+    by_name = run.get(KEY)
+    return by_name.get(path.name) if isinstance(by_name, dict) else None
+
+
+def check_file(path: Path) -> None:
+    """Raise `EdgesimError` if a config, table or model differs from its digest in the ``run.json`` beside it."""
+    digest = expected_digest(path)
     if digest is not None and file_digest(path).hex() != digest:
         remedy = "remove the folder" if path.name == "config.toml" else "run it again"
         raise EdgesimError(f"{path}: {DAMAGED}; restore the file, or {remedy}")

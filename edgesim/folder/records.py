@@ -34,7 +34,7 @@ from edgesim.base.paths import as_path, system_errors
 from edgesim.base.processes import uninterrupted
 from edgesim.base.text_file import read_json, read_toml
 from edgesim.folder import checkpoints, digests
-from edgesim.folder.rows_file import ABSENCES, HANDOVERS, WAYS
+from edgesim.folder.rows_file import ABSENCES, WAYS
 from edgesim.folder.run_schema import MUCH_BYTES, SCHEMAS, checked
 
 SCHEMA_VERSION = 2
@@ -51,6 +51,9 @@ ENDS = ("rounds", "stop_at_s")
 
 OUTSIDE = "outside"
 """Fact ``decisions`` of a run whose decisions did not come from its policy; it is named in place of the policy."""
+
+_ADDED = {"handovers"}
+"""Tables that run folders made before there was the table lack; they are read as empty."""
 
 _RUN_FACTS: dict[str, tuple[type, ...]] = {
     "schema_version": (int, float),
@@ -131,7 +134,7 @@ class RunWriter:
             # It has the digests of files that are about to change.
             _write_run_json(self.folder, self._run, on_disk=False)
         write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
-        for name in (*(f"{table}.parquet" for table in SCHEMAS), ABSENCES.name, HANDOVERS.name, WAYS.name):
+        for name in (*(f"{table}.parquet" for table in SCHEMAS), ABSENCES.name, WAYS.name):
             (self.folder / name).unlink(missing_ok=True)
         _write_run_json(self.folder, self._run, on_disk=False)
         for name, path in paths.items():
@@ -399,6 +402,9 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
         raise EdgesimError(f"unknown table {table!r}; the tables of a run are {', '.join(SCHEMAS)}")
     path = _file_of(folder, table)
     if not path.is_file():
+        is_older = (folder / "run.json").is_file() and digests.expected_digest(folder / f"{table}.parquet") is None
+        if table in _ADDED and is_older:
+            return checked(SCHEMAS[table].empty_table(), table, path)
         raise EdgesimError(_no_run(folder, f"{table}.parquet"))
     try:
         if path.suffix == ".parquet":

@@ -20,7 +20,7 @@ _FAR = 1e300
 
 @dataclass(frozen=True)
 class RowsFile:
-    """A file of rows by device and then time, with a value in nearly every column of every row."""
+    """A file of rows by device and then time, with a value in every column of every row."""
 
     name: str
     schema: pa.Schema
@@ -28,8 +28,6 @@ class RowsFile:
     """What each row holds, for messages."""
     is_right: Callable[[pd.DataFrame], "pd.Series[bool]"]
     """Function that tells which rows hold that."""
-    may_lack: tuple[str, ...] = ()
-    """Columns that may be null."""
 
     def write(self, folder: Path, columns: Iterable[Numbers] | None) -> None:
         """Write the columns, [n] each; None, where these are not known, leaves no file.
@@ -51,7 +49,7 @@ class RowsFile:
             rows = pq.read_table(path).select(self.schema.names).cast(self.schema)
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             raise EdgesimError(f"{path}: cannot be read: {str(error).strip().splitlines()[0]}") from None
-        if any(rows[name].null_count for name in self.schema.names if name not in self.may_lack):
+        if any(rows[name].null_count for name in self.schema.names):
             raise EdgesimError(f"{path}: expected a value in every row")
         frame: pd.DataFrame = rows.to_pandas()
         right = frame["device"].ge(0) & self.is_right(frame)
@@ -67,20 +65,6 @@ ABSENCES = RowsFile(
     lambda rows: rows["t_start_s"].ge(0) & rows["t_end_s"].between(rows["t_start_s"], _FAR),
 )
 """When devices were absent, a row per span; only of runs whose devices come and go."""
-
-HANDOVERS = RowsFile(
-    "handovers.parquet",
-    pa.schema(
-        [("device", _I32), ("t_s", _F64), ("round", _I32), ("task", _I32)]
-        + [("from_station", _I32), ("to_station", _I32)]
-        + [("phase", pa.string()), ("gain_from_db", _F64), ("gain_to_db", _F64)]
-        + [("bandwidth_hz", _F64), ("bits_left", _F64), ("interrupted_s", _F64)]
-    ),
-    "a device from 0 on, an instant from 0 s on and two different stations",
-    lambda rows: rows["t_s"].between(0, _FAR) & rows["from_station"].ne(rows["to_station"]),
-    may_lack=("bandwidth_hz", "bits_left", "interrupted_s"),
-)
-"""Handovers of devices at work; only of runs with ``[handover]``. The last three columns are null outside uploads."""
 
 WAYS = RowsFile(
     "ways.parquet",

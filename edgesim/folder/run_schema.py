@@ -39,6 +39,11 @@ SCHEMAS: dict[str, pa.Schema] = {
     "stations": pa.schema(
         [("station", _I32), ("name", _TEXT), ("x_m", _F64), ("y_m", _F64), ("bandwidth_hz", _F64), ("server", _TEXT)]
     ),
+    "handovers": pa.schema(
+        [("device", _I32), ("t_s", _F64), ("round", _I32), ("task", _I32)]
+        + [("from_station", _I32), ("to_station", _I32), ("phase", _TEXT)]
+        + [(name, _F64) for name in ("gain_from_db", "gain_to_db", "bandwidth_hz", "bits_left", "interrupted_s")]
+    ),
     "metrics": pa.schema([("round", _I32), ("name", _TEXT), ("key", _TEXT), ("value", _F64)]),
     "timing": pa.schema([("round", _I32), ("part", _TEXT), ("wall_s", _F64)]),
 }
@@ -50,18 +55,20 @@ _NEVER_NULL = {
     "updates": {"round", "device", "task", "weight", "staleness"},
     "devices": {"device", "frame"},
     "stations": {"station", "name", "x_m", "y_m", "bandwidth_hz"},
+    "handovers": {*SCHEMAS["handovers"].names} - {"bandwidth_hz", "bits_left", "interrupted_s"},
     "metrics": {"round", "name", "key", "value"},
     "timing": {"round", "part", "wall_s"},
 }
 """Columns with a value in every row, by table; in the others null means that the run did not measure the value."""
 
-_FINITE = {"t_start_s", "t_end_s", "x_m", "y_m"}
-"""Instants and positions: finite unless null."""
+_FINITE = {"t_start_s", "t_end_s", "x_m", "y_m", "gain_from_db", "gain_to_db"}
+"""Instants, positions and gains: finite unless null."""
 
 _FAR = 1e300
 """Above any real value of a table, and low enough that the sum of two does not overflow."""
 
-_NOT_NEGATIVE = {"bits", "bits_up", "bits_down", "bandwidth_hz", "energy_j", "away_s", "wall_s", "a_s"}
+_NOT_NEGATIVE = {"bits", "bits_up", "bits_down", "bandwidth_hz", "energy_j", "away_s", "wall_s", "a_s", "t_s"}
+_NOT_NEGATIVE |= {"bits_left", "interrupted_s"}
 _SHARES = {"test_accuracy", "macro_f1", "accuracy"}
 _BOUNDED = _FINITE | _NOT_NEGATIVE | _SHARES
 _OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
@@ -95,6 +102,9 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
     if table == "updates":
         staleness, number = (frame[name].to_numpy() for name in ("staleness", "round"))
         _refuse_value(path, frame["staleness"], staleness > number, "at most the number of the round")
+    if table == "handovers":
+        same = frame["to_station"] == frame["from_station"]
+        _refuse_value(path, frame["to_station"], same, "another station than from_station")
     if table == "devices":
         _refuse_value(path, frame["device"], frame["device"] >= len(frame), "devices counted from 0")
     if table == "rounds":

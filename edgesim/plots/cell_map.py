@@ -10,7 +10,7 @@ from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.base.plain_text import figure_text
-from edgesim.folder.rows_file import HANDOVERS, WAYS
+from edgesim.folder.rows_file import WAYS
 from edgesim.plots import palette, style
 
 _MARKS = ("o", "s", "D", "v", "P", "X", "^")
@@ -104,9 +104,8 @@ def _ways(run: RunFolder) -> dict[int, pd.DataFrame] | None:
 
 def _handovers(run: RunFolder, ways: dict[int, pd.DataFrame]) -> Floats | None:
     """Places at which devices were handed over on the ways that are drawn, [k, 2]; None if nobody was."""
-    handovers = HANDOVERS.read(run.folder)
-    places = []
-    for device, rows in [] if handovers is None else handovers[handovers["device"].isin(ways)].groupby("device"):
+    handovers, places = run.handovers, []
+    for device, rows in handovers[handovers["device"].isin(ways)].groupby("device"):
         way, t_s = ways[int(device)], rows["t_s"].to_numpy()  # type: ignore[call-overload]
         t_s = t_s[t_s <= way["t_s"].max()]
         places.append(np.column_stack([np.interp(t_s, way["t_s"], way[axis]) for axis in ("x_m", "y_m")]))

@@ -11,7 +11,7 @@ from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.streams import received_share
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.folder.rows_file import ABSENCES, HANDOVERS, WAYS
+from edgesim.folder.rows_file import ABSENCES, WAYS
 from edgesim.folder.work_kinds import KINDS
 from edgesim.report import bars, groups, states
 from edgesim.report.columns import apart, exact, whole
@@ -81,8 +81,8 @@ def _of_streams(run: RunFolder, activities: pd.DataFrame) -> pd.DataFrame:
 
 def _cut(run: RunFolder, activities: pd.DataFrame) -> pd.DataFrame:
     """The rows with whether each ends at a handover of its device (``handed_over``), in runs with handovers."""
-    handovers = HANDOVERS.read(run.folder)
-    if handovers is None:
+    handovers = run.handovers
+    if handovers.empty:
         return activities
     ends = pd.MultiIndex.from_frame(activities[["device", "t_end_s"]])
     return activities.assign(handed_over=ends.isin(pd.MultiIndex.from_frame(handovers[["device", "t_s"]])))
@@ -177,8 +177,8 @@ def _handovers(run: RunFolder, devices: int) -> dict[str, Any] | None:
 
     Raises `EdgesimError` for devices that the run does not have.
     """
-    handovers = HANDOVERS.read(run.folder)
-    if handovers is None or devices >= AGGREGATED_FROM:
+    handovers = run.handovers
+    if handovers.empty or devices >= AGGREGATED_FROM:
         return None
     if handovers["device"].max() >= devices:
         raise EdgesimError(f"{run.folder}: table handovers: its device {handovers['device'].max()} is not in devices")

@@ -89,12 +89,17 @@ def _in_a_line(main: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def start(main: Callable[..., Any], words: list[str] | None = None, name: str | None = None) -> None:
+def start(
+    main: Callable[..., Any],
+    words: list[str] | None = None,
+    name: str | None = None,
+    kind: type[Command] = Command,
+) -> None:
     """Run a command alone, with the options of the command line, or those of ``words`` under its ``name``."""
     # Plug-ins given by dotted path usually lie in the current folder; modules beside the script come first.
     sys.path.append("")
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(cls=Command)(main)
+    app.command(cls=kind)(main)
     ends_at_once()
     with ends_with_its_reader():
         app(words, prog_name=name)

@@ -19,7 +19,7 @@ from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.config import RunConfig
 from edgesim.engine.server import RunEnd
 from edgesim.folder import digests, records
-from edgesim.folder.rows_file import ABSENCES, HANDOVERS, WAYS
+from edgesim.folder.rows_file import ABSENCES, WAYS
 from edgesim.folder.run_progress import RunProgress
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.learning.interface import MODEL_FILE, Learner
@@ -136,8 +136,6 @@ def write_results(simulation: Simulation, folder: Path) -> None:
     """Write what a finished run leaves beside its tables: the model, when devices were absent and where they were."""
     simulation.learner.save(folder)
     world, end_s = simulation.world, simulation.server.parts.clock.now
-    if (cells := simulation.server.parts.cells) is not None:
-        HANDOVERS.write(folder, cells.columns())
     if (count := world.config.devices.count) >= _MOST_SHOWN:
         return
     if world.config.availability.model != "always":
@@ -157,6 +155,8 @@ def close_tables(
     """
     world, learner = simulation.world, simulation.learner
     report, t_end_s = simulation.server.parts.report, simulation.server.parts.clock.now
+    if (cells := simulation.server.parts.cells) is not None:
+        cells.write_last(writer)
     report.write_row()
     wall_s = round(time.perf_counter() - started, 3)
     empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)

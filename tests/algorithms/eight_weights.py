@@ -84,7 +84,6 @@ THREE = (
 
 
 PUBLIC = Holder([(1, -1), (-1, -1), (0.5, 2)], [0, 0, 0])
-PROXY = Holder([(1, -1), (-0.5, 1)] * 2, [0, 1] * 2)
 
 
 @dataclass

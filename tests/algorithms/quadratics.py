@@ -251,17 +251,6 @@ def _no_samples() -> NoReturn:
     raise AssertionError("a device with a loss in closed form has no samples")
 
 
-def with_and_without_buffers(kind: type[Algorithm]) -> tuple[Play, Play]:
-    """A play of two devices with two moments each and one without any, after a late update of uneven weight."""
-    devices = (Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0)))
-    plays = Play(kind, devices, start=(0.0, 5.0, 5.0)), Play(kind, TWO)
-    for play in plays:
-        early, late = play.begin(0, 1)
-        play.merge([early])
-        play.merge([*play.begin(0), late], alpha=[0.2, 0.9])
-    return plays
-
-
 def _copies(state: State) -> dict[str, Any]:
     """Copies of all tensors of a state, by the name of their field."""
     fields: dict[str, Any] = {}

@@ -1,19 +1,15 @@
-"""AFL's weights: the oracles T1 to T5 of its page, and how updates of a run are measured."""
+"""AFL's weights: the oracles T1 to T5 of its page, and the lengths of updates."""
 
 import numpy as np
 import pytest
 import torch
 from arriving import arrive
-from contract import make_config
-from eight_weights import ROUNDS, START, THREE
 from quadratics import Play, Quadratic
 
-from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.afl import Afl
 from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.norms import norm
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 
@@ -29,11 +25,32 @@ def weights(samples, norms, **options):
     return afl(**options).weigh(arrivals(samples, norms))
 
 
-def test_an_update_counts_the_less_the_longer_it_is():
-    """T1: alpha = .25, 1/3, .1 before they are normalised."""
-    found = weights([100, 200, 100], [0, 1, 3], sensitivity=0.5)
-    assert found == pytest.approx([0.365854, 0.487805, 0.146341], abs=1e-6)
-    assert weights([100, 200, 100], [0, 1, 3], sensitivity=0.0) == pytest.approx([0.25, 0.5, 0.25], abs=1e-15)
+MEDIAN = {"delta_norm": "median"}
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("samples", "norms", "options", "raw"),
+    [
+        # T1: alpha = .25, 1/3, .1, which are .365854, .487805 and .146341 of their sum.
+        ([100, 200, 100], [0, 1, 3], {"sensitivity": 0.5}, [1 / 4, 1 / 3, 1 / 10]),
+        ([100, 200, 100], [0, 1, 3], {"sensitivity": 0.0}, [1, 2, 1]),
+        # Of an even number the median is the mean of the middle two, 2.
+        ([1, 1, 1, 1], [0, 1, 3, 6], {"sensitivity": 1.0} | MEDIAN, [1, 1 / 1.5, 1 / 2.5, 1 / 4]),
+        # Where it is zero all lengths count alike.
+        ([1, 2, 1], [0, 0, 0], {"sensitivity": 3.0} | MEDIAN, [1, 2, 1]),
+        ([1, 2, 1], [0, 0, 7], {"sensitivity": 3.0} | MEDIAN, [1, 2, 1]),
+        # T3: equal lengths make FedAvg, as no lengths do.
+        ([1, 2, 5], [4, 4, 4], {"sensitivity": 0.7}, [1, 2, 5]),
+        ([1, 2, 5], [4, 4, 4], {"sensitivity": 0.7} | MEDIAN, [1, 2, 5]),
+        ([1, 2, 5], None, {"sensitivity": 9.0}, [1, 2, 5]),
+        # T5, at the greatest lambda that a config may give and in lengths that make it 1e12.
+        ([1, 1], [1e6, 2e6], {"sensitivity": 1e6}, [2, 1]),
+        ([], [], MEDIAN, []),
+    ],
+)
+def test_an_update_counts_the_less_the_longer_it_is(samples, norms, options, raw):
+    assert weights(samples, norms, **options) == pytest.approx(np.array(raw) / sum(raw), rel=1e-11)
 
 
 @pytest.mark.parametrize("delta_norm", ["none", "median"])
@@ -46,43 +63,19 @@ def test_only_lengths_in_medians_do_not_depend_on_the_scale_of_updates(delta_nor
     assert (np.abs(scaled - plain).max() < 1e-14) == (delta_norm == "median")
 
 
-def test_of_an_even_number_the_median_is_the_mean_of_the_middle_two():
-    """Median 2: alpha = 1 / (1 + (0, .5, 1.5, 3))."""
-    expected = np.array([1, 1 / 1.5, 1 / 2.5, 1 / 4])
-    found = weights([1, 1, 1, 1], [0, 1, 3, 6], sensitivity=1.0, delta_norm="median")
-    assert found == pytest.approx(expected / expected.sum(), rel=1e-14)
-
-
-@pytest.mark.parametrize("norms", [[0, 0, 0], [0, 0, 7]])
-def test_where_the_median_is_zero_all_lengths_count_alike(norms):
-    found = weights([1, 2, 1], norms, sensitivity=3.0, delta_norm="median")
-    assert found == pytest.approx([0.25, 0.5, 0.25], rel=1e-15)
-
-
 @pytest.mark.parametrize("delta_norm", ["none", "median"])
-def test_equal_lengths_make_fedavg_and_a_longer_update_lowers_its_own_weight_alone(delta_norm):
+def test_a_longer_update_lowers_its_own_weight_alone(delta_norm):
     """T3; the median stays when the longest grows."""
     options = {"sensitivity": 0.7, "delta_norm": delta_norm}
-    assert weights([1, 2, 5], [4, 4, 4], **options) == pytest.approx([1 / 8, 2 / 8, 5 / 8], rel=1e-14)
     before, after = (weights([1, 2, 5], [1, 2, longest], **options) for longest in (3, 4))
     assert (after < before).tolist() == [False, False, True]
     assert (after > before).tolist() == [True, True, False]
-
-
-def test_with_a_great_lambda_weights_are_as_one_over_the_lengths():
-    """T5, at the greatest lambda that a config may give and in lengths that make it 1e12."""
-    assert weights([1, 1], [1e6, 2e6], sensitivity=1e6) == pytest.approx([2 / 3, 1 / 3], rel=1e-11)
 
 
 def test_a_late_update_counts_less_by_its_age_as_well():
     """alpha = (1, .5 / 2) / 1.25."""
     found = afl(sensitivity=1.0).weigh(arrivals([1, 1], [0, 1], age_weight=np.array([1, 0.5])))
     assert found == pytest.approx([0.8, 0.2], rel=1e-15)
-
-
-def test_without_updates_samples_weigh():
-    assert weights([1, 2, 5], None, sensitivity=9.0) == pytest.approx([1 / 8, 2 / 8, 5 / 8], rel=1e-15)
-    assert len(weights([], [], delta_norm="median")) == 0
 
 
 def test_metrics_tell_lambda_times_the_median_length_and_the_entropy_of_the_weights():
@@ -98,33 +91,11 @@ def test_metrics_tell_lambda_times_the_median_length_and_the_entropy_of_the_weig
     assert algorithm.report(None, arrivals([1], None)) == {}
 
 
-def test_weights_and_lengths_of_the_net_of_eight_weights():
-    play = Play(ALGORITHMS["afl"], THREE, {"sensitivity": 0.5}, START, lr=0.5)
-    first = []
-    for ids in ROUNDS:
-        play.round(*ids)
-        first.append(play.alpha[0])
-        assert play.alpha.sum() == pytest.approx(1, abs=1e-15)
-    assert first == pytest.approx([0.6741480125, 0.6741528861, 0.8112211522], abs=1e-10)
-
-
 def test_equal_local_models_are_the_global_one():
     """T4."""
     play = Play(ALGORITHMS["afl"], [Quadratic(1.0, samples=3), Quadratic(1.0, samples=9)], {"sensitivity": 2.0})
     alone = Play(ALGORITHMS["afl"], [Quadratic(1.0)], {"sensitivity": 2.0})
     assert play.round(0, 1) == pytest.approx(alone.round(0), abs=1e-15)
-
-
-def test_buffers_count_in_the_average_but_not_in_the_lengths():
-    """Moments go to the mean by the same alpha; trainable parts as without buffers."""
-    devices = [Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0))]
-    with_moments = Play(ALGORITHMS["afl"], devices, {"sensitivity": 2.0}, start=(0.0, 5.0, 5.0))
-    without = Play(ALGORITHMS["afl"], [Quadratic(1.0), Quadratic(-2.0, 3.0)], {"sensitivity": 2.0})
-    assert with_moments.round(0, 1) == pytest.approx(without.round(0, 1), abs=1e-15)
-    one, other = with_moments.alpha
-    assert one != pytest.approx(0.5, abs=0.05)
-    found = with_moments.state.weights[1:].tolist()
-    assert found == pytest.approx([10 * one + other, one + 5 * other], abs=1e-12)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 2e-7), (torch.float64, 1e-15)])
@@ -134,17 +105,3 @@ def test_norms_are_exact_to_the_precision_of_the_numbers(dtype, error, size):
     exact = np.sqrt(np.sum(vector.numpy().astype(np.longdouble) ** 2))
     assert norm(vector) == pytest.approx(float(exact), rel=error)
     assert norm(vector[:0]) == 0
-
-
-@pytest.mark.parametrize("name", ["afl", "fedprox"])
-def test_tables_of_a_run_have_the_weights_that_its_norms_make(tmp_path, name):
-    pair = (name, "own" if name == "afl" else "afl")
-    simulation.run(make_config(pair, options={"sensitivity": 0.5}, precision="float64"), tmp_path / "run")
-    updates, devices = (read_table(tmp_path / "run", name) for name in ("updates", "devices"))
-    metrics = read_table(tmp_path / "run", "metrics")
-    for round, rows in updates.groupby("round"):
-        samples = devices[devices["frame"] == 1].set_index("device")["samples"].loc[rows["device"]].to_numpy()
-        alpha = samples / (1 + 0.5 * rows["update_norm"].to_numpy())
-        assert rows["weight"].to_numpy() == pytest.approx(alpha / alpha.sum(), rel=1e-12)
-        told = metrics[(metrics["round"] == round) & (metrics["name"] == "afl")].set_index("key")["value"]
-        assert told["lambda_median_delta"] == pytest.approx(0.5 * rows["update_norm"].median(), rel=1e-12)

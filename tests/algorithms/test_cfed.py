@@ -3,20 +3,16 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from arriving import arrive
 from contract import make_config, new_learner, two_frames, work
 from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
+from whole_runs import play
 
-from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.cfed import Cfed, _first, _shard
+from edgesim.learning.algorithms.cfed import Cfed, _shard
 from edgesim.learning.algorithms.records import Devices, Sizes
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 DEVICES = 8
@@ -167,57 +163,6 @@ def test_a_review_costs_four_passes_over_the_devices_public_images_and_a_plan_th
     assert factor(2) == pytest.approx([1 if device in learn else costs[device] for device in range(8)])
 
 
-CONFIG = {
-    "seed": 2,
-    "rounds": 6,
-    "devices": {"count": 10, "mu_samples_per_s": 400.0},
-    "radio": {"bandwidth_hz": 4e6},
-    "round": {"tmax_s": 1.0, "payload_bits": 2e5},
-    "data": {"partition": "iid", "samples_per_device": 40, "public": "carved"},
-    "learning": {"pretrain": False, "epochs": 1, "training": "none"},
-    "algorithm": {"name": "cfed", "task_rounds": 2},
-}
-
-
-def run(folder, **sections):
-    config = CONFIG | {name: CONFIG[name] | section for name, section in sections.items()}
-    assert simulation.run(simulation.complete(parse(config, "test")), folder).status == "finished"
-    acts = read_table(folder, "activities")
-    acts["s"] = acts["t_end_s"] - acts["t_start_s"]
-    return acts
-
-
-@pytest.mark.parametrize("review_epochs", [1, 4])
-def test_no_device_comes_late_because_of_the_role_that_it_is_given(review_epochs, tmp_path):
-    """With known delays nobody is ever late; four epochs of a review take longer than an epoch of learning."""
-    slow = {"devices": {"mu_samples_per_s": 150.0}, "round": {"download_s": 0.1}}
-    acts = run(tmp_path / "run", algorithm={"review_epochs": review_epochs}, **slow)
-    uploads = acts[acts["activity"] == "upload"]
-    assert len(uploads) > 20
-    assert set(uploads["outcome"]) == {"done"}
-    downs = acts[acts["activity"] == "download"]
-    assert downs.groupby("round")["bits"].max().tolist() == [2e5, 2e5, 4e5, 4e5, 4e5, 4e5]
-
-
-@pytest.mark.parametrize("computes", ["selected", "candidates"])
-def test_what_devices_compute_is_charged_by_role(computes, tmp_path):
-    """Beside a run in which all jobs take as long. An epoch is 40 samples; devices 0 and 1 have 19 public images, all
-    others 18.
-    """
-    columns = []
-    for cost in ("passes", "equal"):
-        acts = run(tmp_path / cost, round={"computes": computes}, algorithm={"compute_cost": cost})
-        columns.append(acts[acts["activity"] == "compute"].set_index(["round", "device"])["s"])
-    both = pd.concat(columns, axis=1, keys=["passes", "equal"])
-    assert not both.isna().any(axis=None)
-    for round, rows in both.groupby("round"):
-        factors = (rows["passes"] / rows["equal"]).droplevel("round")
-        reviews = factors[(factors - 1).abs() > 1e-9]
-        assert len(reviews) == (len(rows) - math.ceil(0.6 * len(rows) - 1e-9) if round > 2 else 0)
-        assert reviews.tolist() == pytest.approx([4 * (19 if device < 2 else 18) / 120 for device in reviews.index])
-    assert len(both) > 30
-
-
 def test_reviewers_train_on_public_images_alone():
     learner = new_learner(make_config(("cfed", "own"), options={"task_rounds": 1}))
     for round in (1, 2):
@@ -231,20 +176,27 @@ def test_reviewers_train_on_public_images_alone():
     learner.close()
 
 
-@pytest.mark.parametrize("passes", [0, 1])
-def test_a_lone_image_of_the_servers_shard_is_refused_where_the_server_trains_on_it(passes):
-    """80 images: nine for each of eight devices and eight for the server, of which batches of seven leave one."""
-    sizes = [len(shard) for shard in np.split(np.arange(80), _first(made(public=80)[0].sizes, np.arange(1, 9)))]
-    assert sizes == [9] * 8 + [8]
-    options = {"server_passes": passes}
-    model = {"model": "contract.with_dropout_and_batch_norm", "batch_size": 7, "epochs": 1, "steps": None}
-    config = make_config(("cfed", "own"), options=options, **model)
-    sizes_of_data = {"samples_per_device": 14, "partition": "iid", "partition_options": {}, "public_per_class": 8}
-    config = config.model_copy(update={"data": config.data.model_copy(update=sizes_of_data)})
-    if not passes:
-        new_learner(config).close()
-        return
-    with pytest.raises(
-        EdgesimError, match=r"^learning.batch_size: 7 leaves the algorithm's own training on 8 samples a"
-    ):
-        new_learner(config)
+def test_what_devices_compute_is_charged_by_role(tmp_path):
+    """Beside a run in which all jobs take as long. An epoch is 40 samples; devices 0 and 1 have 19 public images, all
+    others 18.
+    """
+    world = {
+        "seed": 2,
+        "rounds": 4,
+        "devices": {"count": 10, "mu_samples_per_s": 400.0},
+        "radio": {"bandwidth_hz": 4e6},
+        "round": {"tmax_s": 1.0, "payload_bits": 2e5, "computes": "selected"},
+        "data": {"partition": "iid", "samples_per_device": 40, "public": "carved"},
+        "learning": {"pretrain": False, "epochs": 1, "training": "none"},
+    }
+    columns = {}
+    for cost in ("passes", "equal"):
+        played = play(tmp_path / cost, world, algorithm={"name": "cfed", "task_rounds": 2, "compute_cost": cost})
+        computed = played.activities.query("activity == 'compute'").set_index(["round", "device"])
+        columns[cost] = computed["t_end_s"] - computed["t_start_s"]
+    factors = columns["passes"] / columns["equal"]
+    assert len(factors.dropna()) == len(factors) > 20
+    for round, rows in factors.droplevel("round").groupby(factors.index.get_level_values("round")):
+        reviews = rows[(rows - 1).abs() > 1e-9]
+        assert len(reviews) == (len(rows) - math.ceil(0.6 * len(rows) - 1e-9) if round > 2 else 0)
+        assert reviews.tolist() == pytest.approx([4 * (19 if device < 2 else 18) / 120 for device in reviews.index])

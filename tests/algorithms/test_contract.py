@@ -1,36 +1,35 @@
 """What every algorithm of the registry must do where it trains and merges, alone and combined."""
 
 import json
+import pickle
 
-import numpy as np
 import pytest
 import torch
 from contract import (
     CASES,
+    COMBINED,
+    KPFL,
     LASTING,
     PAIRS,
     PLAY,
-    allows,
     each,
     each_pair,
     make_config,
-    marked,
     new_learner,
     play,
     played,
     remembered_in_round_3,
-    server_of,
     two_frames,
     with_lasting,
+    work,
 )
-from one_process import one_process
 from safetensors.numpy import load, save
 
 from edgesim.base.errors import Diverged
 from edgesim.base.saved import pack, unpack
-from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.back_ends import workers
-from edgesim.learning.jobs import Arrived, build_jobs
+from edgesim.learning.back_ends.job_process import done, job_of, order_of, tensors_of
+from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.jobs import build_jobs
 
 OF_LEARNER = (
     "global_weights", "states", "kept", "first_kept", "velocities", "carried", "jobs_trained",
@@ -69,25 +68,20 @@ def assert_same_bits(found, expected):
         assert torch.equal(found[name], tensor), name
 
 
-VELOCITIES = {("fedavg", "own"), ("scaffold", "own"), ("fedmd", "own"), ("safa", "own")}
-"""Algorithms by which quick tests show that a learner's velocities, which no algorithm sees, are saved."""
+WITH_LASTING = [pytest.param((name, "own"), id=name) for name in ("fedavg", "scaffold", "fedmd", "safa")]
+"""Algorithms by which it is shown that a learner's velocities, which no algorithm sees, are stacked and saved."""
 
 
 @pytest.mark.parametrize(
     ("pair", "options", "learning"),
     [pytest.param(*case.values, {}, id=case.id, marks=case.marks) for case in CASES]
-    + [
-        marked(pair, {}, LASTING, id=f"{'+'.join(pair)}, clipped, lasting momentum", slow=pair not in VELOCITIES)
-        for pair in PAIRS
-    ],
+    + [pytest.param(*case.values, {}, LASTING, id=f"{case.id}, lasting momentum") for case in WITH_LASTING],
 )
 def test_what_is_saved_of_a_learner_lets_a_new_one_go_on_as_if_undisturbed(pair, options, learning):
     """State, ledger, what devices keep (before their first update too) and open promises, in the middle of a round."""
     options = with_lasting(pair, options) if learning else options
-    learner, undisturbed = (
-        new_learner(make_config(pair, options=options, **learning)),
-        played(pair, options, **learning),
-    )
+    learner = new_learner(make_config(pair, options=options, **learning))
+    undisturbed = played(pair, options, **learning)
 
     def resumed(learner, number, promises):
         before = told(learner, number)
@@ -99,8 +93,11 @@ def test_what_is_saved_of_a_learner_lets_a_new_one_go_on_as_if_undisturbed(pair,
     assert_same_bits(play(learner, resumed), undisturbed)
 
 
-@each([pair for pair in PAIRS if allows(pair, "edges")])
-def test_what_is_saved_behind_edge_servers_lets_a_new_learner_go_on_as_if_undisturbed(pair):
+MOON = ("moon", "own")
+"""An algorithm whose devices keep something, and whose server goes with edge servers and with frames."""
+
+
+def test_what_is_saved_behind_edge_servers_lets_a_new_learner_go_on_as_if_undisturbed():
     """Two edge servers, of which the cloud averages every second round what each has merged until then."""
 
     def in_cloud(learner, number):
@@ -110,15 +107,14 @@ def test_what_is_saved_behind_edge_servers_lets_a_new_learner_go_on_as_if_undist
 
     found = []
     for how in ({}, {"between": saved_and_read}):
-        learner = new_learner(make_config(pair))
+        learner = new_learner(make_config(MOON))
         learner.serve(2, lambda ids, t_s: ids % 2)
         found.append(play(learner, at_end=in_cloud, **how))
     assert not torch.equal(found[0]["edge 0 1"], found[0]["edge 1 1"])
     assert_same_bits(*found)
 
 
-@each([pair for pair in PAIRS if "frames from the last model" not in ALGORITHMS[server_of(pair)].needs])
-def test_what_is_saved_within_a_frame_lets_a_new_learner_go_back_to_its_best_model(pair):
+def test_what_is_saved_within_a_frame_lets_a_new_learner_go_back_to_its_best_model():
     """The frame ends with round 3, whose model is not its best, as only those of the two before are looked at."""
     frames = (1, 1, 1, 2)
 
@@ -134,55 +130,44 @@ def test_what_is_saved_within_a_frame_lets_a_new_learner_go_back_to_its_best_mod
 
     found = []
     for how in ({}, {"between": resumed}):
-        learner = new_learner(make_config(pair), two_frames)
+        learner = new_learner(make_config(MOON), two_frames)
         found.append(play(learner, at_end=judged, frames=frames, **how))
     assert torch.equal(found[0]["goes on 2"], found[0]["model 2"])
     assert any(torch.equal(found[0]["goes on 3"], found[0][model]) for model in ("model 1", "model 2"))
     assert_same_bits(*found)
 
 
-@pytest.mark.parametrize(("pair", "options"), CASES)
-def test_a_last_step_that_makes_a_model_endless_ends_the_run_in_a_line(pair, options):
+@pytest.mark.parametrize("options", [{"name": "fedavg"}, {"name": "fedproto"}, {"name": "fedadam"}, {"kpfl": KPFL}])
+def test_a_last_step_that_makes_a_model_endless_ends_the_run_in_a_line(options):
     """The loss of the only step is that of the start model, so that no loss tells."""
-    if "fedmd" in pair:
-        # The server would train the start model at this rate.
-        options = options | {"public_epochs": 0}
-    config = make_config(pair, options=options, steps=1, weight_decay=1e6)
+    config = make_config(("fedavg", "own"), options=options, steps=1, weight_decay=1e6)
     learner = new_learner(config.model_copy(update={"learning": config.learning.model_copy(update={"lr": 1e38})}))
-    promises = learner.open_round(1, 1).start(np.arange(8))
-    for promise in promises:
-        promise.due = True
     whose = r"(round 1: the merged|device 0, round 1: the device's own)"
     with pytest.raises(Diverged, match=rf"^{whose} model is not finite; lower learning.lr$"):
-        learner.merge([Arrived(promise) for promise in promises], np.arange(8))
+        work(learner, 1, range(8))
     learner.close()
 
 
-NUMBERS = {"mlp": (2410, 0), "contract.with_dropout_and_batch_norm": (64 * 12 + 12 + 24 + 12 * 10 + 10, 24)}
-"""Trainable parameters of models, and buffers of floats."""
+MODEL = "contract.with_dropout_and_batch_norm"
 
 
 @pytest.mark.parametrize(
-    ("pair", "model", "back_end"),
+    ("learning", "bytes_each", "parameters", "buffers"),
     [
-        marked(
-            pair,
-            model,
-            back_end,
-            id=f"{'+'.join(pair)}, {model}, {back_end}",
-            slow=model != "mlp" and (back_end, pair[0]) not in {("stacked", "mifa"), ("stacked", "feddyn")},
-        )
-        for pair in PAIRS
-        for model in NUMBERS
-        for back_end in ("loop", "stacked")
+        ({"back_end": "loop", "model": "mlp"}, 4, 2410, 0),
+        ({"back_end": "stacked", "model": MODEL, "precision": "float64"}, 8, 64 * 12 + 12 + 24 + 12 * 10 + 10, 24),
     ],
+    ids=["loop", "stacked"],
 )
-def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_never_merged(pair, model, back_end):
-    """Looked at when the devices of the third round are at work."""
-    seen = remembered_in_round_3(pair, model=model, back_end=back_end)
+@each_pair
+def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_never_merged(
+    pair, learning, bytes_each, parameters, buffers
+):
+    """Looked at when the devices of the third round are at work; other tests play these runs too."""
+    seen = remembered_in_round_3(pair, **learning)
     held, (whole, trainable) = seen.held, seen.tables
     bytes_per_device, total = (seen.facts.get(name, 0) for name in ("bytes_per_merged_device", "bytes_of_device_state"))
-    said, (parameters, buffers) = whole + trainable, NUMBERS[model]
+    said = whole + trainable
     merged = {device for _, picked, _ in PLAY[:2] for device in picked}
     if "safa" in pair:
         # Device 5 is merged as well, and devices share the models of the first two rounds.
@@ -191,7 +176,7 @@ def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_neve
     else:
         assert len(held) == said * len(merged)
         assert total == sum(entry.nbytes for entry in held.values())
-    assert bytes_per_device == 4 * (parameters * said + buffers * whole)
+    assert bytes_per_device == bytes_each * (parameters * said + buffers * whole)
     # A view would keep the tensor of all rows, or its buffers, in memory.
     assert all(entry.untyped_storage().nbytes() == entry.nbytes for entry in held.values())
 
@@ -209,7 +194,6 @@ def assert_alike(stacked, loop, tolerance):
         assert float((stacked[name] - tensor).double().norm()) <= tolerance * scale, name
 
 
-MODEL = "contract.with_dropout_and_batch_norm"
 CONVOLUTIONAL = [pytest.param((name, "own"), {}, "small-cnn", id=f"{name}, small-cnn") for name in ("moon", "scaffold")]
 """With teachers and with a vector in every gradient."""
 
@@ -230,7 +214,7 @@ def test_stacked_jobs_in_float32_bring_what_the_loop_brings(pair):
     assert_alike(played(pair, back_end="stacked"), played(pair), 1e-3)
 
 
-@each_pair
+@pytest.mark.parametrize("pair", WITH_LASTING)
 def test_clipped_gradients_and_lasting_momentum_are_the_same_in_a_stack_and_not_the_plain_ones(pair):
     """Device 5 is merged by SAFA alone, and devices are away for a round before they go on with their momentum.
 
@@ -248,55 +232,42 @@ def test_clipped_gradients_and_lasting_momentum_are_the_same_in_a_stack_and_not_
         assert float((without[name] - loop[name]).norm()) > 1e-3 * float(loop[name].norm()), name
 
 
-@pytest.fixture(scope="module")
-def start_process():
-    with one_process() as made:
-        yield made
-
-
 @each_pair
-def test_processes_bring_the_very_bits_of_the_loop(pair, start_process, monkeypatch):
-    monkeypatch.setattr(workers, "start_process", start_process)
-    learner = new_learner(make_config(pair, back_end="workers", workers=1))
-    back_end = learner.back_end
-    while not back_end._workers[0].started:
-        (ready,) = back_end._heard(60)
-        back_end._receive(ready, {})
+def test_jobs_halves_and_results_that_travel_to_other_processes_bring_the_very_bits_of_the_loop(pair, monkeypatch):
+    """As processes send them; those of `workers` themselves are tested in `tests/learning/back_ends`."""
+    train = LoopBackEnd.train
 
-    def here(job):
-        raise AssertionError(f"the job of device {job.device} ran in this process")
+    def elsewhere(loop, job):
+        local, order = pickle.loads(pickle.dumps((loop._local, order_of(job, ["start"]))))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "_local", local)
+            result = train(loop, job_of(order, {"start": job.start}, tensors_of))
+        return pickle.loads(pickle.dumps(done(result))).result(result.update, tensors_of)
 
-    monkeypatch.setattr(back_end._loop, "train", here)
-    assert_same_bits(play(learner), played(pair))
+    monkeypatch.setattr(LoopBackEnd, "train", elsewhere)
+    assert_same_bits(play(new_learner(make_config(pair))), played(pair))
 
 
 @pytest.mark.slow
-@each_pair
+@each([("fedavg", "own"), ("fedproto", "own"), ("fedprox", "mifa")])
 def test_actors_of_ray_bring_the_very_bits_of_the_loop(pair, ray_actors):
     assert_same_bits(play(new_learner(make_config(pair, back_end="ray", workers=1))), played(pair))
 
 
+FEDAVG = ("fedavg", "own")
 VISIBLE = {"fedprox": {"mu": 0.5}, "fedcl": {"coe": 20.0}}
 """Options of algorithms whose defaults change hardly more than rounding does in so few steps."""
+OTHERS = [case for case in CASES if case.values[0] != FEDAVG]
+OTHERS += [pytest.param(pair, {}, id="+".join(pair)) for pair in COMBINED if pair not in PAIRS and "fedavg" not in pair]
 
 
-def visible(pair, options):
-    """The options, and those of both halves that show."""
-    return options | {key: value for half in pair for key, value in VISIBLE.get(half, {}).items()}
+@pytest.mark.parametrize(("pair", "options"), OTHERS)
+def test_its_model_is_not_that_of_federated_averaging_nor_of_either_half_alone(pair, options):
+    """Three local steps, four rounds, devices of different sizes, of which some are away and come back: else some are.
 
-
-@pytest.mark.parametrize(("pair", "options"), [case for case in CASES if case.values[0] != ("fedavg", "own")])
-def test_its_model_is_not_that_of_federated_averaging(pair, options):
-    """Nor that of either half without the other, where two are combined.
-
-    Three local steps, four rounds, devices of different sizes, of which some are away and come back: else some are.
     By 2e-3 of how far FedAvg moves or more.
     """
-    others = [("fedavg", "own")]
-    if "own" not in pair and "fedavg" not in pair:
-        others += [(half, "own") for half in pair]
-    found = played(pair, visible(pair, options))["model 4"]
-    plain = played(("fedavg", "own"))
+    found, plain = played(pair, VISIBLE.get(pair[0], {}) | options)["model 4"], played(FEDAVG)
     least = 2e-3 * float((plain["model 4"] - plain["start"]).norm())
-    for other in others:
-        assert float((found - played(other, visible(other, {}))["model 4"]).norm()) > least, other
+    for half in {"fedavg", *(pair if {"own", "fedavg"}.isdisjoint(pair) else ())}:
+        assert float((found - played((half, "own"), VISIBLE.get(half, {}))["model 4"]).norm()) > least, half

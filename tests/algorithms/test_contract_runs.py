@@ -1,5 +1,6 @@
 """What every algorithm of the registry must do in whole runs, alone and combined."""
 
+import itertools
 import json
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,23 +11,23 @@ import pandas as pd
 import pytest
 import torch
 from contract import (
-    ALLOWED,
     CASES,
     OWN_MODELS,
     PAIRS,
+    SETTINGS,
+    WITH_KPFL,
+    allows,
+    each,
     each_pair,
     halves,
     make_config,
     many_devices,
-    marked,
-    marked_setting,
     marked_variants,
     new_learner,
     said_to_be_stored,
     server_of,
     two_frames,
 )
-from torch import Tensor
 
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import read_table
@@ -39,19 +40,6 @@ from edgesim.simulation import simulation as run_object
 from edgesim.simulation.needs import check_frames
 from edgesim.streams import Streams
 
-PRESENCE = """\
-device,1,2,3,4,5,6
-0,1,0,0,0,1,1
-1,1,1,0,0,1,0
-2,0,1,0,1,1,1
-3,1,1,1,0,0,1
-4,1,0,1,1,0,1
-5,0,1,1,0,1,0
-6,1,1,0,1,1,1
-7,0,0,1,1,0,1
-"""
-"""Who is there in which of six rounds: most come back after one, two or three rounds in which they were away."""
-
 
 @dataclass
 class Seen:
@@ -62,21 +50,8 @@ class Seen:
     """Bits of what the server holds and gives to a job, by device and task."""
     up: dict[tuple[int, int], int] = field(default_factory=dict)
     """Bits of what a job brings, buffers excepted, by device and task."""
-    back: list["Back"] = field(default_factory=list)
-
-
-@dataclass
-class Back:
-    """A device that begins again."""
-
-    device: int
-    rounds_away: int
-    left: dict[str, Tensor]
-    """What was remembered of it after the merge of the last round in which it began, by name."""
-    found: dict[str, Tensor]
-    """What is remembered of it now, by name."""
-    given: dict[str, Tensor]
-    """What its job is given that is not the same for all."""
+    back: list[tuple] = field(default_factory=list)
+    """Of devices that begin again: rounds away, what was remembered when they left and now, and what they are given."""
 
 
 def remembered(learner, device):
@@ -103,11 +78,10 @@ def watch(patch, seen, setting):
         for promise in promises:
             device, given = promise.device, promise.job.given
             state = self._states[promise.server]
-            held = [state.weights, *state.shared.values()]
-            own = {name: of for name, of in given.items() if not any(of is one for one in held) and of.numel() > 1}
             if device in left:
-                round, before = left.pop(device)
-                seen.back.append(Back(device, self.round - round - 1, before, remembered(learner, device), own))
+                held, (round, before) = [state.weights, *state.shared.values()], left.pop(device)
+                own = {name: of for name, of in given.items() if all(of is not one for one in held) and of.numel() > 1}
+                seen.back.append((self.round - round - 1, before, remembered(learner, device), own))
             sent = learner.model.trainable * (given["start"] is state.weights)
             shared = [tensor for name, tensor in state.shared.items() if given.get(name) is tensor]
             models = [tensor[: learner.model.trainable] for tensor in shared if tensor.shape == state.weights.shape]
@@ -134,20 +108,7 @@ def watch(patch, seen, setting):
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory):
-    """Configs, with programmed presence where updates are merged in rounds."""
-    file = tmp_path_factory.mktemp("presence") / "presence.csv"
-    file.write_text(PRESENCE)
-    programmed = {"model": "table", "file": str(file), "slots": "rounds"}
-
-    def make(pair, setting="rounds", options=(), **learning):
-        return make_config(pair, setting, options, programmed if setting == "rounds" else (), **learning)
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def trained(config, tmp_path_factory):
+def trained(tmp_path_factory):
     """What was seen of a run."""
 
     @cache
@@ -155,9 +116,8 @@ def trained(config, tmp_path_factory):
         seen = Seen(tmp_path_factory.mktemp("trained") / "run")
         with pytest.MonkeyPatch.context() as patch:
             watch(patch, seen, setting)
-            result = simulation.run(
-                config(pair, setting, json.loads(options), download_s=download_s, **dict(learning)), seen.folder
-            )
+            how = {"download_s": download_s, **dict(learning)}
+            result = simulation.run(make_config(pair, setting, json.loads(options), **how), seen.folder)
         assert result.status == "finished", result.reason
         return seen
 
@@ -171,23 +131,32 @@ def rows(folder, name, without=()):
     return table.drop(columns=[column for column in without if column in table])
 
 
+def case_of_run(pair, setting):
+    """Parameters of a whole run, slow where few algorithms are merged in such a way."""
+    quick = setting == "rounds" or pair[0] in ("fedavg", "safa", "scaffold")
+    marks = () if quick else pytest.mark.slow
+    return pytest.param(pair, setting, {}, id=f"{'+'.join(pair)}-{setting}", marks=marks)
+
+
 CASES_OF_RUNS = [
-    pytest.param(*case.values, {}, id=case.id, marks=case.marks) for case in (marked_setting(*of) for of in ALLOWED)
+    case_of_run(pair, setting)
+    for pair, setting in itertools.product(PAIRS, SETTINGS)
+    if allows(pair, setting) and (setting == "rounds" or pair[1] == "own")
 ] + marked_variants("rounds")
 each_run = pytest.mark.parametrize(("pair", "setting", "options"), CASES_OF_RUNS)
 
 
 @each_run
-def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, options, trained, config, tmp_path):
+def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, options, trained, tmp_path):
     bits_unknown = any("known downloads" in half.needs for half in halves(pair))
     if bits_unknown:
         with pytest.raises(
             EdgesimError, match=r"^algorithm.\w+ = .* needs known downloads, its bits depend on training"
         ):
-            config(pair, setting, options, training="none")
+            make_config(pair, setting, options, training="none")
     download_s = 0.0 if bits_unknown else 0.02
     folders = [trained(pair, setting, options, download_s=download_s).folder, tmp_path / "none"]
-    result = simulation.run(config(pair, setting, options, download_s=download_s, training="none"), folders[1])
+    result = simulation.run(make_config(pair, setting, options, download_s=download_s, training="none"), folders[1])
     assert result.status == "finished", result.reason
     by_norms = "afl" in pair
     of_training = {
@@ -231,18 +200,10 @@ def test_bits_charged_are_those_of_what_is_sent(pair, setting, options, trained)
     assert_charged_as_sent(trained(pair, setting, options))
 
 
-@pytest.mark.parametrize(
-    ("pair", "options"),
-    [
-        pytest.param(
-            *case.values, id=case.id, marks=() if case.id in ("fedavg+own", "scaffold+own") else pytest.mark.slow
-        )
-        for case in CASES
-    ],
-)
-def test_buffers_are_not_charged(pair, options, trained):
+@pytest.mark.parametrize(("name", "options"), [("fedavg", {}), ("scaffold", {}), ("fedproto", {}), WITH_KPFL[0]])
+def test_buffers_are_not_charged(name, options, trained):
     """With batch norm, whose moments travel with the model: neither in it nor in what goes with it."""
-    assert_charged_as_sent(trained(pair, options=options, model="contract.with_dropout_and_batch_norm"))
+    assert_charged_as_sent(trained((name, "own"), options=options, model="contract.with_dropout_and_batch_norm"))
 
 
 def assert_charged_as_sent(seen):
@@ -285,37 +246,26 @@ def remembers_by_itself(pair, options):
 def test_a_device_that_was_away_finds_its_state_as_it_was(pair, options, trained):
     """All that server and device remember of it, bit for bit, and in its next job no less than if it had stayed."""
     seen = trained(pair, options=options).back
-    away = {one.rounds_away: one for one in seen}
-    assert away.keys() >= {0, 1, 2, 3}
-    for one in seen:
-        where = f"device {one.device}, {one.rounds_away} rounds away"
-        assert 0 < len(one.left) <= tables(pair, options) + ("safa" in pair), where
-        assert one.left.keys() == one.found.keys(), where
-        for name, tensor in one.left.items():
-            assert tensor.count_nonzero() > 0, (where, name)
-            assert torch.equal(one.found[name], tensor), (where, name)
-        for name, tensor in one.given.items():
-            assert any(torch.equal(tensor, known) for known in one.left.values()), (where, name)
+    assert {away for away, *_ in seen} >= {0, 1, 2, 3}
+    for away, before, now, given in seen:
+        assert 0 < len(before) <= tables(pair, options) + ("safa" in pair), away
+        assert before.keys() == now.keys(), away
+        assert all(torch.equal(now[name], tensor) and tensor.count_nonzero() > 0 for name, tensor in before.items())
+        assert all(any(torch.equal(tensor, known) for known in before.values()) for tensor in given.values())
     # A local half remembers something in order to train with it.
-    names = {frozenset(one.given) - {"start"} for one in seen}
-    assert len(names) == 1
-    assert bool(*names) == any(
-        tables((half, "own")) and "server" not in ALGORITHMS[half].halves
-        for half in pair
-        if half not in ("own", *OWN_MODELS)
-    )
-    # What is remembered of a device is its own, and new after each of its jobs.
-    assert not torch.equal(*(next(iter(away[rounds].left.values())) for rounds in (0, 3)))
+    trains = {half for half in {*pair} - {"own", *OWN_MODELS} if "server" not in ALGORITHMS[half].halves}
+    uses = {len(given.keys() - {"start"}) > 0 for *_, given in seen}
+    assert uses == {any(tables((half, "own")) for half in trains)}
 
 
-WITH_DRAWS = {(name, "own") for name in ("fedavg", "feddf", "fedgen", "fedmd", "cfed")}
-"""FedAvg, and algorithms whose servers draw: of these, quick tests play a second run."""
+WITH_DRAWS = [(name, "own") for name in ("fedavg", "feddf", "fedgen", "fedmd", "cfed")]
+"""FedAvg, and algorithms whose servers draw."""
 
 
-@pytest.mark.parametrize("pair", [marked(pair, id="+".join(pair), slow=pair not in WITH_DRAWS) for pair in PAIRS])
-def test_the_same_config_has_the_same_bytes(pair, trained, config, tmp_path):
+@each(WITH_DRAWS)
+def test_the_same_config_has_the_same_bytes(pair, trained, tmp_path):
     """Of its tables and its model, whether somebody looks on or not."""
-    simulation.run(config(pair), tmp_path / "other")
+    simulation.run(make_config(pair), tmp_path / "other")
     files = []
     for folder in (trained(pair).folder, tmp_path / "other"):
         found = sorted(path for path in folder.iterdir() if path.stem != "timing")
@@ -358,22 +308,24 @@ def test_devices_that_no_round_can_merge_need_no_memory(learning, said, tmp_path
 
 
 @each_pair
-def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothing_else(pair, tmp_path, monkeypatch):
+def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothing_else(pair):
     """SAFA's server forgets what it remembers when a frame ends."""
-    monkeypatch.setattr(run_object, "make_federation", two_frames)
-
-    def run(folder, **learning):
-        config = make_config(pair, **learning).model_copy(update={"rounds": 2})
-        return simulation.run(config, tmp_path / folder)
-
     if "frames from the last model" not in ALGORITHMS[server_of(pair)].needs:
         # Its learner goes back to the best model of a frame in another test.
         check_frames(make_config(pair), 2)
         return
     said = f"= {server_of(pair)!r} .*needs learning.keep_best = false, .* server's state .* the data have 2 frames$"
     with pytest.raises(EdgesimError, match=said):
-        run("run")
-    assert not (tmp_path / "run").exists()
+        check_frames(make_config(pair), 2)
     check_frames(make_config(pair, training="none"), 2)
-    result = run("run", keep_best=False)
-    assert result.status == "finished", result.reason
+
+
+def test_a_run_with_frames_that_are_not_allowed_writes_nothing_and_goes_on_from_the_last_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_object, "make_federation", two_frames)
+    kept, last = (
+        make_config(("scaffold", "own"), keep_best=best).model_copy(update={"rounds": 2}) for best in (True, False)
+    )
+    with pytest.raises(EdgesimError, match="the data have 2 frames"):
+        simulation.run(kept, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert simulation.run(last, tmp_path / "run").status == "finished"

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from edgesim.learning.algorithms.distillation import likeness
 from edgesim.learning.algorithms.fedgen import FedGen, taught_by
-from edgesim.learning.algorithms.records import Devices, Outputs, Sizes, Step
+from edgesim.learning.algorithms.records import Devices, Sizes, Step
 from edgesim.learning.jobs import Arrived
 from edgesim.streams import Streams
 
@@ -132,19 +132,6 @@ def test_what_the_terms_count_falls_by_two_percent_a_round_to_a_ten_thousandth(r
     play.merged = round - 1
     (job,) = play.begin(0)
     assert job.given["strengths"].tolist() == pytest.approx([counts, 2 * counts], rel=1e-4)
-
-
-def test_only_classes_that_a_merged_device_holds_are_drawn_and_all_of_them_alike():
-    made = FedGen.Options(device_batch=30_000, noise=1), Sizes(0.0, 0, 1, 6, 2), Streams(0)
-    algorithm, state = FedGen.Local(*made), FedGen.Server(*made).start(torch.zeros(1), None)
-    seen = torch.tensor([0.0, 1.0, 0.0, 1.0, 1.0, 0.0])
-    given = {"generator": state.generator.weights, "moments": state.generator.moments, "seen": seen}
-    step = Step(Outputs(torch.zeros(1, 6)), {}, torch.tensor([2]), torch.ones(1), given, None, (123, -456))
-    _, drawn = algorithm.latents(step)
-    shares = np.bincount(drawn.numpy(), minlength=6) / 30_000
-    assert shares[[0, 2, 5]].tolist() == [0, 0, 0]
-    # Five standard deviations.
-    assert shares[[1, 3, 4]] == pytest.approx(np.full(3, 1 / 3), abs=5 * math.sqrt(2 / 9 / 30_000))
 
 
 # From here on: what a program of its own makes of the same draws. Its generator is of torch's modules, its hash of

@@ -46,10 +46,9 @@ def test_prototypes_and_models_of_devices_that_train_their_own():
 
 def test_without_the_term_each_device_trains_alone():
     """Device 1 trains in the first two rounds, four steps in all, as if there were no other device."""
-    alone = play(strength=0.0)
+    alone, weights = play(strength=0.0), torch.tensor(START, dtype=torch.float64)
     for ids in ROUNDS:
         alone.round(*ids)
-    weights = torch.tensor(START, dtype=torch.float64)
     for _ in range(4):
         weights = weights - 0.5 * THREE[1].gradient(weights)
     assert alone.kept[1]["start"].tolist() == pytest.approx(weights.tolist(), abs=1e-12)

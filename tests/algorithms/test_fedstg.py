@@ -1,4 +1,4 @@
-"""FedStg's weights: the oracles T1, T2 and T10 of its page, and what a run makes of them."""
+"""FedStg's weights: the oracles T1, T2 and T10 of its page."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,11 @@ from arriving import arrive
 from eight_weights import ROUNDS, START, THREE
 from hypothesis import given
 from hypothesis import strategies as st
-from quadratics import Play, Quadratic
+from quadratics import Play
 
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedstg import FedStg, rarity
 from edgesim.learning.algorithms.records import Sizes
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 T1 = np.array([[1, 4, 0], [0, 2, 9], [0, 1, 0]])
@@ -25,38 +22,46 @@ def weights(samples, class_counts, **options):
     return algorithm.weigh(arrive(samples=samples, class_counts=np.array(class_counts)))
 
 
-def test_devices_with_classes_that_few_hold_are_rare():
-    """T1: rel = (3, 1, 3), b = 2, 2, 1."""
-    assert rarity(T1).tolist() == [1.25, 1.25, 1.0]
+OF_EIGHT = np.repeat([[0, 1], [1, 0]], [1, 7], axis=0)
+"""Of eight devices one holds a class that nobody else holds."""
 
 
-def test_an_update_counts_by_samples_speed_and_rarity():
-    """T1: 125, 225, 80 before they are normalised; s = 1, .9, .8."""
-    found = weights([100, 200, 100], T1)
-    assert found == pytest.approx([125 / 430, 225 / 430, 80 / 430], rel=1e-14)
-    assert found == pytest.approx([0.290698, 0.523256, 0.186047], abs=1e-6)
-
-
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
-    ("options", "raw"),
+    ("counts", "expected"),
     [
-        ({"rarity": False}, [100, 180, 80]),
-        ({"speeds": [1.0]}, [125, 250, 100]),
-        ({"speeds": [1.0], "rarity": False}, [100, 200, 100]),
-        ({"speeds": [0.5, 1.0]}, [62.5, 250, 50]),
-        ({"weights": "equal"}, [1.25, 1.125, 0.8]),
+        # T1: rel = (3, 1, 3), b = 2, 2, 1.
+        (T1, [1.25, 1.25, 1]),
+        # T2: b = 8 and 1 + .25 * 7 = 2.75, which is bounded by one and a half.
+        (OF_EIGHT, [1.5] + 7 * [1 + 0.25 * (8 / 7 - 1)]),
+        # T2: with the same classes everywhere, and without any, nobody is rare.
+        (np.full((5, 3), 7), [1] * 5),
+        (np.zeros((2, 0), dtype=np.int64), [1, 1]),
+        (np.zeros((2, 3), dtype=np.int64), [1, 1]),
     ],
 )
-def test_each_part_of_a_weight_can_be_left_out(options, raw):
-    assert weights([100, 200, 100], T1, **options) == pytest.approx(np.array(raw) / sum(raw), rel=1e-14)
+def test_devices_with_classes_that_few_hold_are_rare(counts, expected):
+    assert rarity(counts) == pytest.approx(expected, rel=1e-15)
 
 
-def test_rarity_is_bounded_by_one_and_a_half():
-    """T2: of 8 devices one holds a class that nobody else holds, so that b = 8 and 1 + .25 * 7 = 2.75."""
-    counts = np.zeros((8, 2), dtype=np.int64)
-    counts[:, 0], counts[0] = 1, [0, 1]
-    assert rarity(counts)[0] == 1.5
-    assert rarity(counts)[1:] == pytest.approx(1 + 0.25 * (8 / 7 - 1), rel=1e-15)
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("samples", "counts", "options", "raw"),
+    [
+        # T1: .290698, .523256 and .186047; s = 1, .9, .8.
+        ([100, 200, 100], T1, {}, [125, 225, 80]),
+        ([100, 200, 100], T1, {"rarity": False}, [100, 180, 80]),
+        ([100, 200, 100], T1, {"speeds": [1.0]}, [125, 250, 100]),
+        ([100, 200, 100], T1, {"speeds": [1.0], "rarity": False}, [100, 200, 100]),
+        ([100, 200, 100], T1, {"speeds": [0.5, 1.0]}, [62.5, 250, 50]),
+        ([100, 200, 100], T1, {"weights": "equal"}, [1.25, 1.125, 0.8]),
+        # T2: samples and speed alone.
+        ([3, 1, 2, 5], np.full((4, 3), 2), {}, [3, 0.9, 1.6, 5]),
+        ([], np.empty((0, 3)), {}, []),
+    ],
+)
+def test_an_update_counts_by_samples_speed_and_rarity(samples, counts, options, raw):
+    assert weights(samples, counts, **options) == pytest.approx(np.array(raw) / sum(raw), rel=1e-14)
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=9))
@@ -72,19 +77,6 @@ def test_rarity_is_what_a_count_over_sets_gives(counts):
     assert found.min() >= 1
 
 
-def test_with_the_same_classes_everywhere_samples_and_speed_count():
-    """T2."""
-    assert rarity(np.full((5, 3), 7)).tolist() == [1.0] * 5
-    found = weights([3, 1, 2, 5], np.full((4, 3), 2))
-    assert found == pytest.approx(np.array([3, 0.9, 1.6, 5]) / 10.5, rel=1e-14)
-
-
-@pytest.mark.parametrize("classes", [0, 3])
-def test_devices_without_classes_are_not_rare(classes):
-    assert rarity(np.zeros((2, classes), dtype=np.int64)).tolist() == [1.0, 1.0]
-    assert len(weights([], np.empty((0, classes)))) == 0
-
-
 def test_weights_of_the_net_of_eight_weights():
     """T10: classes {0, 1}, {1}, {0}."""
     play, first = Play(ALGORITHMS["fedstg"], THREE, {}, START, lr=0.5), []
@@ -92,41 +84,3 @@ def test_weights_of_the_net_of_eight_weights():
         play.round(*ids)
         first.append(play.alpha[0])
     assert first == pytest.approx([0.7142857143, 0.6923076923, 0.8490566038], abs=1e-10)
-
-
-def test_buffers_are_averaged_by_the_same_weights():
-    """By 1 and .9, since both have ten samples and no classes."""
-    devices = [Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0))]
-    play = Play(ALGORITHMS["fedstg"], devices, start=(0.0, 5.0, 5.0))
-    play.round(0, 1)
-    assert play.state.weights[1:].tolist() == pytest.approx([10.9 / 1.9, 5.5 / 1.9], abs=1e-12)
-
-
-def test_classes_are_those_on_which_devices_trained_in_that_round(tmp_path):
-    """From the tables: under rotation each round has other sets, which ``class_samples`` tells."""
-    values = {
-        "rounds": 4,
-        "devices": {"count": 6},
-        "round": {"tmax_s": 5.0},
-        "drift": {"law": "rotation", "pool": "iid_partition"},
-        "learning": {"pretrain": False, "steps": 2, "lr": 0.05},
-        "algorithm": {"name": "fedstg"},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    updates, metrics = (read_table(tmp_path / "run", name) for name in ("updates", "metrics"))
-    seen = set()
-    for round, rows in updates.groupby("round"):
-        held = metrics[(metrics["round"] == round) & (metrics["name"] == "class_samples")]
-        classes = {device: {} for device in rows["device"]}
-        for key, count in zip(held["key"], held["value"], strict=True):
-            device, label = map(int, key.split("/"))
-            classes[device][label] = count
-        holders = {label: sum(label in own for own in classes.values()) for label in range(10)}
-        raw = []
-        for device in rows["device"]:
-            b = np.mean([len(classes) / holders[label] for label in classes[device]])
-            r = min(1.5, 1 + 0.25 * (b - 1))
-            raw.append(sum(classes[device].values()) * (1, 0.9, 0.8)[device % 3] * r)
-        assert rows["weight"].to_numpy() == pytest.approx(np.array(raw) / sum(raw), rel=1e-12)
-        seen.add(str(classes))
-    assert len(seen) == 4

@@ -45,24 +45,6 @@ def test_a_made_image_is_as_bright_at_most_as_the_brightest_of_the_data_set(leve
         assert (float(images.min()), float(images.max())) == (0.0, 1.0)
 
 
-def test_a_generator_goes_on_with_its_moments_as_if_it_had_never_been_put_away():
-    maker = ImageGenerator((1, 8, 8), 10, torch.zeros(1))
-    random = torch.Generator().manual_seed(0)
-    batches = [(torch.randn(8, NOISE, generator=random), torch.arange(8)) for _ in range(4)]
-
-    def bright(images, noise, labels):
-        return -images.mean()
-
-    new = maker.new(np.random.default_rng(0))
-    whole = maker.trained(new, batches, bright)
-    parts = maker.trained(maker.trained(new, batches[:2], bright), batches[2:], bright)
-    assert torch.equal(whole.weights, parts.weights)
-    assert torch.equal(whole.second, parts.second)
-    assert whole.steps == parts.steps == 4
-    before, after = (maker.images(one, *batches[0]).mean() for one in (new, whole))
-    assert after > before
-
-
 OPTIONS = {
     **{"generator_steps": 3, "distil_steps": 2, "batch": 12, "T": 0.7, "age_active": 0.3, "age_idle": -0.4},
     **{"ce": 1.5, "contrast": 0.4, "diversity": 2.5},

@@ -62,19 +62,3 @@ def test_mixing_is_six_tenths_unless_told_otherwise_less_with_age_and_one_update
     assert rule("asynchronous").weigh(FEDAVG, arrived).tolist() == [0.6, 0.3]
     assert merged(rule("asynchronous"), 10.0, arrived) == pytest.approx(4.66)
     assert rule("asynchronous").updates_per_model == 1
-
-
-def test_in_rounds_the_algorithm_says_all():
-    arrived = arrive(torch.tensor([[1.0], [2.0]], dtype=torch.float64), samples=[1, 3], age_weight=np.array([1.0, 1.0]))
-    assert rule("synchronous").weigh(FEDAVG, arrived).tolist() == [0.25, 0.75]
-    assert merged(rule("synchronous"), 1.0, arrived) == 1 + 0.25 + 1.5
-
-
-def test_sums_go_by_device_in_rounds_and_by_arrival_without():
-    """A learner asks for the order; every single update makes a model under `asynchronous` alone."""
-    rules = {name: kind.merge_rule for name, kind in PROTOCOLS.items()}
-    assert {name: (rule.in_order_of_arrival, rule.one_by_one) for name, rule in rules.items()} == {
-        "synchronous": (False, False),
-        "buffered": (True, False),
-        "asynchronous": (True, True),
-    }

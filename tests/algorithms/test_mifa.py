@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quadratics import THREE_SIZES, TWO, Play, Quadratic
 
-from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.mifa import Mifa
 from edgesim.simulation import composition as simulation
@@ -80,18 +79,3 @@ def test_while_it_waits_buffers_stay_with_the_model():
     waiting = Play(Mifa, [Quadratic(1.0, moments=(9.0,)), Quadratic(2.0, moments=(9.0,))], {"wait": True}, (0.0, 5.0))
     waiting.round(0)
     assert waiting.state.weights.tolist() == [0, 5]
-
-
-BUFFERED = {"protocol": "buffered", "admission": "count", "count": 3}
-
-
-@pytest.mark.parametrize(
-    "sections",
-    [
-        {"round": BUFFERED},
-        {"round": BUFFERED | {"protocol_options": {"server_lr": 1.0}}, "staleness": {"weight": "constant", "limit": 3}},
-        {"round": {"late": "keep"}, "staleness": {"limit": 3}},
-    ],
-)
-def test_a_limit_of_staleness_and_all_defaults_are_allowed(sections):
-    assert simulation.complete(parse({"algorithm": {"name": "mifa"}, **sections}, "test")).algorithm.name == "mifa"

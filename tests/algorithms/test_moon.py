@@ -1,16 +1,13 @@
-"""MOON: the term worked out by hand, the numbers of a whole learner in float64, and what its passes cost."""
+"""MOON: the term worked out by hand, and what its passes cost."""
 
 import numpy as np
 import pytest
 import torch
-from contract import work
-from eight_weights import ROUNDS, check_sum, federation_of, module
 
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.moon import Moon
 from edgesim.learning.algorithms.records import Outputs, Sizes, Step
-from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -38,26 +35,6 @@ def test_the_term_is_what_the_paper_writes():
     loss = moon.loss(Step(own, seen, torch.tensor([1]), torch.ones(1), {}))
     expected = np.log(2) - 3 * np.log(np.exp(2) / (np.exp(2) + 1))
     assert loss.tolist() == pytest.approx([expected], abs=1e-6)
-
-
-@pytest.mark.parametrize("back_end", ["loop", "stacked"])
-def test_the_learner_brings_the_worked_numbers(back_end, monkeypatch):
-    """Those of section "eight weights" of `test_worked_numbers.py`, with forward passes of the back ends."""
-    monkeypatch.setattr("edgesim.learning.learner.new_model", lambda *_: module())
-    # It tries a batch of one in single precision.
-    monkeypatch.setattr("edgesim.learning.learner.refuse_lone_samples", lambda *_: None)
-    given = config(lr=0.5, lr_decay=1.0, momentum=0.0, weight_decay=0.0, batch_size=4, back_end=back_end, epochs=2)
-    del given["learning"]["steps"]
-    given |= {"devices": {"count": 3}, "algorithm": {"name": "moon", "mu": 1.0, "T": 0.5}}
-    learner = TorchLearner(simulation.complete(parse(given, "test")), federation_of(), Streams(1))
-    assert learner.back_end.name == back_end
-    sums = []
-    for number, ids in enumerate(ROUNDS, start=1):
-        work(learner, number, ids)
-        sums.append(check_sum(learner.global_weights))
-    expected = [0.5763762125, -0.5329897212, -0.0424331828, 0.6375457932, 0.6987146064, -0.1941981621]
-    assert sums == pytest.approx([5.5388701066, 5.7774745452, 5.3242475060], abs=1e-9)
-    assert learner.global_weights[:6].tolist() == pytest.approx(expected, abs=1e-9)
 
 
 def seconds(folder, **algorithm):

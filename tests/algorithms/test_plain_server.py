@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from contract import fits
+from contract import allows
 from plain_server import PlainServer, close
 from torch import nn
 
@@ -44,14 +44,7 @@ def net(image_shape, class_count):
     return nn.Sequential(nn.Flatten(), first, nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, class_count))
 
 
-def allowed(name, setting):
-    kind = ALGORITHMS[name]
-    if setting == "late":
-        return fits(kind, "round.late", "keep")
-    return setting == "rounds" or fits(kind, "round.protocol", setting)
-
-
-CASES = [(name, setting) for name in ALGORITHMS for setting in SETTINGS if allowed(name, setting)]
+CASES = [(name, setting) for name in ALGORITHMS for setting in SETTINGS if allows((name, "own"), setting)]
 QUICK = {("fedavg", setting) for setting in SETTINGS}
 QUICK |= {(name, "late") for name in ("scaffold", "mifa", "moon", "fedproto", "fedmd")}
 

@@ -30,26 +30,23 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("noise", "releases", "delta", "exact", "renyi", "prv"), TABLE)
-def test_epsilon_is_exact(noise, releases, delta, exact, renyi, prv):
-    found = epsilon_of(noise, releases, delta)
-    assert found == pytest.approx(exact, abs=1e-9)
-    assert found <= min(renyi, prv)
-
-
-def test_epsilon_of_much_and_of_little_noise():
+def test_epsilon_is_exact():
+    for noise, releases, delta, exact, renyi, prv in TABLE:
+        found = epsilon_of(noise, releases, delta)
+        assert found == pytest.approx(exact, abs=1e-9)
+        assert found <= min(renyi, prv)
+    # Of much and of little noise.
     assert epsilon_of(3.7306316348, 1, 1e-5) == pytest.approx(1, abs=1e-9)
     assert epsilon_of(1, 250, 1e-5) == pytest.approx(191.55, abs=0.005)
     assert epsilon_of(0.1, 250, 1e-5) == pytest.approx(13200, rel=5e-3)
-    assert epsilon_of(1e6, 1, 1e-5) == 0
-    assert epsilon_of(1, 0, 1e-5) == 0
+    assert epsilon_of(1e6, 1, 1e-5) == epsilon_of(1, 0, 1e-5) == 0
 
 
 def test_epsilon_falls_with_noise_rises_with_releases_and_goes_by_their_root():
+    """T12."""
     by_noise = [epsilon_of(z, 10, 1e-5) for z in (0.5, 1, 2, 4)]
     by_releases = [epsilon_of(2, count, 1e-5) for count in (1, 2, 10, 100)]
-    assert by_noise == sorted(by_noise, reverse=True)
-    assert by_releases == sorted(by_releases)
+    assert (by_noise[::-1], by_releases) == (sorted(by_noise), sorted(by_releases))
     assert epsilon_of(3, 25, 1e-5) == pytest.approx(epsilon_of(6, 100, 1e-5), abs=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""FedAvgM, FedAdam and FedYogi against steps worked out by hand; buffers under all servers that remember something."""
+"""FedAvgM, FedAdam and FedYogi against steps worked out by hand; `test_plain_server` has their buffers."""
 
 import math
 
@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 import torch
 from arriving import arrive
-from contract import make_config, new_learner
-from quadratics import TWO, Play, with_and_without_buffers
 
 from edgesim.config import AlgorithmConfig
-from edgesim.learning.algorithms import ALGORITHMS, make_halves
+from edgesim.learning.algorithms import make_halves
 from edgesim.learning.algorithms.records import Sizes
 from edgesim.streams import Streams
 
 NAMES = ("fedavgm", "fedadam", "fedyogi")
-each = pytest.mark.parametrize("name", NAMES)
 
 
 def make(name, **options):
@@ -58,31 +55,3 @@ def test_adams_second_moment_shrinks_at_once_and_yogis_by_small_steps():
     yogi = make("fedyogi", b2=0.25, tau=2.0)
     state = yogi.merge(yogi.start(torch.zeros(2), None), arrive(torch.ones(1, 2)), np.ones(1), None)
     assert state.second.tolist() == [4 - 0.75, 4 - 0.75]
-
-
-@each
-def test_a_stale_update_counts_in_the_mean_by_its_age(name):
-    """Weights 2/3 and 1/3 of updates .1539 and -1.02 (from 0), as FedAvg has them."""
-    found, plain = Play(ALGORITHMS[name], TWO), Play(ALGORITHMS["fedavg"], TWO)
-    for play in (found, plain):
-        in_time, late = play.begin(0, 1)
-        play.merge([in_time])
-        play.merge([*play.begin(0), late], age_weight=0.5)
-    assert found.alpha.tolist() == plain.alpha.tolist() == pytest.approx([2 / 3, 1 / 3])
-
-
-@pytest.mark.parametrize("name", [*NAMES, "feddyn", "mifa", "scaffold"])
-def test_buffers_are_the_plain_mean_of_what_devices_ended_with(name):
-    """Whatever an update weighs, and wherever it started: nothing that servers remember carries them on."""
-    play, plain = with_and_without_buffers(ALGORITHMS[name])
-    assert play.state.weights[1:].tolist() == [5.5, 3.0]
-    assert float(play.state.weights[0]) == float(plain.state.weights[0])
-
-
-@each
-def test_where_nothing_arrives_the_model_and_its_moments_stay(name):
-    learner = new_learner(make_config((name, "own")))
-    learner.open_round(1, 1)
-    before = learner.states[0]
-    learner.merge([], np.array([0, 1]))
-    assert learner.states[0] is before

@@ -1,16 +1,12 @@
 """Numbers that programs which share nothing with this one worked out in float64, line by line, for every algorithm.
 
-The first two tables are of two quadratics (`quadratics.TWO`): eta .1, two steps a round, model after rounds 1, 2, 3;
-under partial participation device 1 is alone in round 2. The third is of the net of `eight_weights`, device 0 away in
-round 2 and device 2 new in it: check sums after rounds 1, 2, 3, then the first six weights after round 3 (the last two
-are (.4, .2) minus the two before in every line), and the distance from FedAvg after round 3.
+Of two quadratics (`quadratics.TWO`): eta .1, two steps a round, model after rounds 1, 2, 3; under partial participation
+device 1 is alone in round 2. `tests/learning/test_worked_numbers.py` has the numbers of the net of eight weights.
 """
 
 import pytest
-import torch
-from eight_weights import PROXY, PUBLIC, ROUNDS, START, THREE, Bench, Holder, check_sum
 from quadratics import TWO, Play
-from worked_numbers import EIGHT_WEIGHTS, KINDS, KPFL, OF_CFED
+from worked_numbers import KINDS, KPFL
 
 from edgesim.learning.algorithms import ALGORITHMS
 
@@ -69,28 +65,3 @@ def test_a_late_update_that_counts_less_in_fedavg():
     in_time, behind = late.begin(0, 1)
     late.merge([in_time])
     assert late.merge([*late.begin(0), behind], age_weight=2**-0.5) == pytest.approx(-0.1423453009, abs=1e-10)
-
-
-@pytest.mark.parametrize(("name", "numbers"), lines(EIGHT_WEIGHTS))
-def test_a_net_of_eight_weights_on_devices_that_come_and_go(name, numbers):
-    def lr(round):
-        return 0.5**round if name.endswith(".125") else 0.5
-
-    cfed = name.startswith("CFeD")
-    shards = OF_CFED["shards"] if cfed else 1
-    public = Holder(list(PUBLIC.images) * shards, list(PUBLIC.labels) * shards)
-    bench = Bench(PROXY if name.startswith("FedCL") else public)
-    fedavg = play("FedAvg", THREE, start=START, lr=0.5)
-    found = play(name, THREE, start=START, lr=lr, bench=bench, seed=OF_CFED["seed"] if cfed else 0)
-    sums = []
-    for ids in ROUNDS:
-        fedavg.round(*ids)
-        found.round(*ids)
-        if cfed and not sums:
-            found.end_frame()
-        sums.append(check_sum(found.state.weights))
-    weights = found.state.weights
-    assert sums + weights[:6].tolist() == pytest.approx(numbers[:9], abs=1e-10)
-    assert weights[6:].tolist() == pytest.approx([0.4 - numbers[7], 0.2 - numbers[8]], abs=1e-10)
-    distance = float(torch.linalg.vector_norm(weights - fedavg.state.weights))
-    assert f"{distance:.1e}" == f"{numbers[9]:.1e}"

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from edited_runs import forget_digests, write_plan
 
 from edgesim.folder.records import RunWriter
+
+Paths = Sequence[Sequence[float | None]]
 
 
 def write_run(
@@ -36,28 +39,19 @@ def write_run(
         writer.write("metrics", rows | {"key": [str(label) for label in of_class], "value": list(of_class.values())})
     for number, count in enumerate(models, start=1):
         writer.write("metrics", {"round": [number], "name": ["models_tested"], "key": [""], "value": [float(count)]})
-    for number, accuracy in enumerate(accuracies, start=1):
-        begin_s, end_s = 2.0 * (number - 1), 2.0 * number
-        counts = {"round": number, "frame": 1, "candidates": 10, "selected": 4, "arrived": 3, "late": 1}
-        reals = {"t_start_s": begin_s, "t_end_s": end_s, "bits_up": 3.5e6, "energy_j": 6.0}
-        row = {**counts, **reals, "test_accuracy": accuracy}
-        writer.write("rounds", {name: [value] for name, value in row.items()})
-        writer.write(
-            "activities",
-            {
-                "round": [number] * 2,
-                "device": [0, 1],
-                "task": [number] * 2,
-                "activity": ["upload"] * 2,
-                "t_start_s": [begin_s] * 2,
-                "t_end_s": [end_s] * 2,
-                "outcome": ["done", "late"],
-                "bits": [3e6, 0.5e6],
-                "energy_j": [4.0, 2.0],
-            },
-        )
-        update = {"round": number, "device": 0, "task": number, "weight": 1.0, "staleness": 0}
-        writer.write("updates", {name: [value] for name, value in update.items()})
+    count = len(accuracies)
+    rounds = np.arange(1, count + 1)
+    starts_s, ends_s = 2.0 * (rounds - 1), 2.0 * rounds
+    counts = {"frame": 1, "candidates": 10, "selected": 4, "arrived": 3, "late": 1, "bits_up": 3.5e6, "energy_j": 6.0}
+    columns = {"round": rounds, "t_start_s": starts_s, "t_end_s": ends_s, "test_accuracy": list(accuracies)}
+    writer.write("rounds", columns | {name: [value] * count for name, value in counts.items()})
+    each = {"device": [0, 1], "activity": ["upload"] * 2, "outcome": ["done", "late"]}
+    each |= {"bits": [3e6, 0.5e6], "energy_j": [4.0, 2.0]}
+    twice = {"round": rounds, "task": rounds, "t_start_s": starts_s, "t_end_s": ends_s}
+    work = {name: np.repeat(column, 2) for name, column in twice.items()}
+    writer.write("activities", work | {name: values * count for name, values in each.items()})
+    update = {"round": rounds, "task": rounds, "device": [0] * count, "weight": [1.0] * count}
+    writer.write("updates", update | {"staleness": [0] * count})
     writer.close("finished")
     forget_digests(folder)
     return folder
@@ -65,8 +59,9 @@ def write_run(
 
 def write_study(
     folder: Path,
-    runs: Sequence[tuple[dict[str, str | float], int, str, Sequence[float | None]]],
+    runs: Sequence[tuple[dict[str, str | float], int, str, Sequence[float | None]]] | Mapping[str, Paths],
     *,
+    knobs: Mapping[str, str | float] | None = None,
     target: float | None = 0.75,
     start: float | None = 0.5,
     configs: Sequence[Mapping[str, object] | None] | None = None,
@@ -74,8 +69,13 @@ def write_study(
 ) -> Path:
     """A study of (knobs, seed, status, accuracies); only the finished runs get a folder.
 
+    Or of the accuracies of each policy on seeds 0, 1 and so on, at the same further ``knobs``.
+
     ``configs`` are further sections of each run's configuration, ``classes`` its accuracies by class and round.
     """
+    if isinstance(runs, Mapping):
+        by_policy = [({"policy": policy, **(knobs or {})}, paths) for policy, paths in runs.items()]
+        runs = [(of, seed, "finished", path) for of, paths in by_policy for seed, path in enumerate(paths)]
     plan = []
     folder.mkdir()
     for i, (knobs, seed, status, accuracies) in enumerate(runs):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim.analysis.band_use import band_use, use_by_station
+from edgesim.folder.run_schema import SCHEMAS
 
 
 def uploads(*rows: tuple[float, float, float]) -> pd.DataFrame:
@@ -42,7 +43,7 @@ def test_the_share_at_any_instant_is_that_of_the_uploads_on_the_air(rows, t_s):
     assert use.mean(0.0, 100.0) == pytest.approx(hertz_s / 20e6 / 100.0, abs=1e-8)
 
 
-def test_uploads_count_for_the_station_of_their_task_or_of_their_device_in_the_frame(tmp_path):
+def test_uploads_count_for_the_station_of_their_task_or_of_their_device_in_the_frame():
     acts = uploads((0, 1, 2e6), (2, 3, 4e6), (2, 3, 1e6)).assign(activity="upload", device=[0, 0, 1], task=[1, 2, 2])
     acts["round"] = acts["task"]
     rounds = pd.DataFrame({"round": [1, 2], "frame": [0, 1]})
@@ -50,7 +51,8 @@ def test_uploads_count_for_the_station_of_their_task_or_of_their_device_in_the_f
     stations = pd.DataFrame({"station": [0, 1], "bandwidth_hz": [10e6, 10e6]})
     keys = pd.DataFrame({"name": "task_station", "key": ["0/1", "0/2", "1/2"], "value": [0.0, 1.0, 1.0]})
     tables = {"activities": acts, "devices": devices, "stations": stations, "metrics": keys, "rounds": rounds}
-    run = SimpleNamespace(folder=tmp_path, sharing="reserved", **tables)
+    nobody = SCHEMAS["handovers"].empty_table().to_pandas()
+    run = SimpleNamespace(sharing="reserved", handovers=nobody, **tables)
     west, east = (use for _, use in use_by_station(run))
     assert west.mean(0.0, 1.0) == pytest.approx(0.2)
     assert east.mean(2.0, 3.0) == pytest.approx(0.5)

@@ -6,15 +6,14 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from edited_runs import forget_digests
+from edited_runs import edit_json, forget_digests
 from stopped_runs import content, stop_at
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines
 
 import edgesim
 from edgesim import Study, grid, run_study
 from edgesim.analysis.check import check
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.folder import checkpoints
 from edgesim.folder.records import SCHEMAS, read_run, read_table
@@ -29,7 +28,7 @@ VALUES = {
     "availability": {"model": "bernoulli", "probability": 0.9},
     "round": {"payload_bits": 4e6, "tmax_s": 0.8},
     "learning": {"training": "none", "pretrain": True},
-    "data": {"partition": "fedteddi"},
+    "data": {"dataset": "none", "partition": "fedteddi"},
 }
 CONFIG = parse(VALUES, "test")
 
@@ -54,18 +53,14 @@ def flip(path: Path, place: int = 100) -> None:
 
 
 def checked(folder: Path) -> tuple[int, list[str]]:
-    result = CliRunner().invoke(app, ["check", str(folder)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
-    return result.exit_code, result.output.splitlines()
+    status, output = edgesim_lines("check", folder)
+    return status, output.splitlines()
 
 
 def test_run_json_has_the_digest_of_every_table_and_of_the_model(whole, tmp_path):
     assert read_run(whole)["digests"].keys() == {"config.toml", *(f"{name}.parquet" for name in (*SCHEMAS, "absences"))}
-    learning = {"pretrain": False, "steps": 1, "back_end": "loop"}
-    small = parse(
-        VALUES | {"rounds": 1, "learning": learning, "data": {"samples_per_device": 8, "partition": "fedteddi"}}, "test"
-    )
-    simulation.run(small, tmp_path)
+    learning = {"learning": {"pretrain": False, "steps": 1, "back_end": "loop"}, "data": {"samples_per_device": 8}}
+    simulation.run(parse(VALUES | learning | {"rounds": 1}, "test"), tmp_path)
     for run in (whole, tmp_path):
         for name, digest in read_run(run)["digests"].items():
             assert sha256((run / name).read_bytes()).hexdigest() == digest
@@ -88,14 +83,18 @@ def test_a_finished_run_with_a_damaged_byte_is_run_again_and_read_by_nobody(tabl
     assert checked(folder) == (0, [f"{folder}: runs: 1 whole"])
 
 
-@pytest.mark.parametrize("place", range(4, 700, 41))
-def test_every_damaged_byte_of_a_table_is_seen(place, folder):
-    flip(folder / "rounds.parquet", place)
+def test_every_damaged_byte_of_a_table_is_seen(folder):
+    for place in range(4, 700, 41):
+        flip(folder / "rounds.parquet", place)
+        with pytest.raises(EdgesimError, match=r"rounds\.parquet: is damaged"):
+            read_table(folder, "rounds")
+        assert simulation.why_run(folder, simulation.complete(CONFIG)) == "had a damaged rounds.parquet"
+        flip(folder / "rounds.parquet", place)
+    flip(folder / "rounds.parquet")
     with pytest.raises(EdgesimError, match=r"rounds\.parquet: is damaged"):
         edgesim.open(folder).show()
     with pytest.raises(EdgesimError, match=r"finished, but had a damaged rounds\.parquet; `edgesim run` runs it again"):
         edgesim.resume(folder, quiet=True)
-    assert simulation.why_run(folder, simulation.complete(CONFIG)) == "had a damaged rounds.parquet"
 
 
 def test_a_run_whose_config_was_edited_is_not_taken_for_a_run_of_the_edited_config(folder, whole):
@@ -116,8 +115,7 @@ def test_a_run_whose_config_was_edited_is_not_taken_for_a_run_of_the_edited_conf
     assert simulation.run(CONFIG, folder).reused
 
 
-@pytest.mark.parametrize("table", ["rounds", "activities"])
-def test_a_damaged_run_is_neither_compared_nor_forked_nor_made_longer(table, folder, tmp_path):
+def test_a_damaged_run_is_neither_compared_nor_forked_nor_made_longer(folder, tmp_path):
     """A fork copies rows of tables that it does not look at, too."""
     others = []
     for policy, seed in (("random", 5), ("best-channel", 4), ("best-channel", 5)):
@@ -126,17 +124,14 @@ def test_a_damaged_run_is_neither_compared_nor_forked_nor_made_longer(table, fol
     assert len(edgesim.compare([folder, *others], "energy_j").table) == 1
     simulation.run(CONFIG, tmp_path / "longer", checkpoint_s=0)
     for each in (folder, tmp_path / "longer"):
-        flip(each / f"{table}.parquet", 30)
-    with pytest.raises(EdgesimError, match=rf"{table}\.parquet: is damaged"):
+        flip(each / "activities.parquet", 30)
+    with pytest.raises(EdgesimError, match=r"activities\.parquet: is damaged"):
         edgesim.compare([folder, *others], "energy_j")
-    with pytest.raises(EdgesimError, match=rf"{table}\.parquet: is damaged"):
+    with pytest.raises(EdgesimError, match=r"activities\.parquet: is damaged"):
         edgesim.fork(tmp_path / "longer", 5, ["round.tmax_s=0.9"], tmp_path / "fork", quiet=True)
     assert not (tmp_path / "fork").exists()
-    longer = parse(VALUES | {"rounds": 8}, "test")
-    result = simulation.run(longer, tmp_path / "longer")
-    assert (result.resumed_after, result.restarted) == (0, f"had a damaged {table}.parquet")
-    simulation.run(longer, tmp_path / "long")
-    assert content(tmp_path / "longer") == content(tmp_path / "long")
+    result = simulation.run(parse(VALUES | {"rounds": 8}, "test"), tmp_path / "longer")
+    assert (result.resumed_after, result.restarted) == (0, "had a damaged activities.parquet")
 
 
 def test_runs_that_went_on_after_a_kill_and_forks_have_the_digests_of_what_they_wrote(tmp_path, monkeypatch):
@@ -207,26 +202,26 @@ def test_an_older_run_is_reused_and_cannot_be_verified(folder):
 
 
 def test_a_study_says_of_each_damaged_file_which_it_is_and_runs_that_run_again(tmp_path, studies_here):
-    study = Study("s", grid(VALUES, {}, [1, 2, 3]))
-    run_study(study, tmp_path / "study")
-    shutil.rmtree(tmp_path / "study/s3")
-    flip(tmp_path / "study/s2/updates.parquet", 30)
-    status, lines = checked(tmp_path / "study")
-    assert status == 1
-    assert lines == [
-        f"{tmp_path}/study/s2/updates.parquet: is damaged: its bytes are not those that the run wrote",
-        f"{tmp_path}/study: runs: 1 whole; 1 damaged; 1 not begun",
-    ]
-    endings = run_study(study, tmp_path / "study", console=PlainConsole(quiet=True))
+    study, folder = Study("s", grid(VALUES, {}, [1, 2, 3])), tmp_path / "study"
+    run_study(study, folder)
+    shutil.rmtree(folder / "s3")
+    flip(folder / "s2/updates.parquet", 30)
+    assert checked(folder) == (
+        1,
+        [
+            f"{folder}/s2/updates.parquet: is damaged: its bytes are not those that the run wrote",
+            f"{folder}: runs: 1 whole; 1 damaged; 1 not begun",
+        ],
+    )
+    endings = run_study(study, folder, console=PlainConsole(quiet=True))
     assert [ending.reused for ending in endings.values()] == [True, False, False]
-    assert check(tmp_path / "study").damaged == []
+    assert check(folder).damaged == []
 
 
-def test_runs_that_are_not_finished_and_studies_that_are_left_out_are_named(tmp_path, whole):
+def test_runs_that_are_not_finished_and_studies_that_are_left_out_are_named(tmp_path, whole, studies_here):
     shutil.copytree(whole, tmp_path / "lost")
     edgesim.run(VALUES, tmp_path / "whole", {"seed": 5}, quiet=True)
-    facts = read_run(forget_digests(tmp_path / "lost"))
-    (tmp_path / "lost" / "run.json").write_text(json.dumps(facts | {"status": "running"}))
+    edit_json(forget_digests(tmp_path / "lost") / "run.json", status="running")
     run_study(Study("s", grid(VALUES, {}, [1])), tmp_path / "study")
     line = f"{tmp_path}: runs: 1 whole; 1 lost, whole so far; not checked: the studies study"
     assert checked(tmp_path) == (0, [line])

@@ -5,9 +5,9 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from edited_runs import edit_json
 from scipy import stats
 
-import edgesim
 from edgesim.analysis.compare import compare
 from edgesim.analysis.runs import read_study
 from edgesim.base.errors import EdgesimError
@@ -21,13 +21,10 @@ def course(rounds: int) -> list[float]:
 
 
 def study_of(folder, study_writer, rounds=ROUNDS, **knobs):
-    runs = [
-        ({"policy": policy, **knobs}, seed, "finished", course(needed))
-        for policy, of_seeds in rounds.items()
-        for seed, needed in enumerate(of_seeds)
-    ]
-    configs = [{"selection": {"policy": of["policy"]}, "learning": {"lr": knobs.get("lr", 0.1)}} for of, *_ in runs]
-    return study_writer(folder, runs, configs=configs)
+    lr = {"learning": {"lr": knobs.get("lr", 0.1)}}
+    configs = [{"selection": {"policy": policy}, **lr} for policy, of in rounds.items() for _ in of]
+    paths = {policy: [course(needed) for needed in of] for policy, of in rounds.items()}
+    return study_writer(folder, paths, knobs=knobs, configs=configs)
 
 
 @pytest.fixture(scope="module")
@@ -90,28 +87,13 @@ def refused(*arguments, **options) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("measure", "by", "options", "said"),
-    [
-        ("rounds_to_targt", "policy", {}, "metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?"),
-        ("zzz", "policy", {}, "known: rounds_to_target, "),
-        ("idp_points", "policy", {}, "idp_points: no run has it"),
-        ("arrived", "polcy", {}, "by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?"),
-        ("arrived", "policy", {"within": ["lr"]}, "within lr: the runs do not differ"),
-        ("arrived", "policy", {"within": ["policy"]}, "within policy: the runs are compared by it already; leave it"),
-        ("arrived", "policy", {"reference": "refl"}, "reference refl: no run has policy = refl; the values are"),
-    ],
-)
-@pytest.mark.whole_family
-def test_an_unknown_measure_knob_or_reference_is_refused_by_name(study, measure, by, options, said):
-    assert said in refused([study], [measure], by, **options)
-
-
 def test_a_measure_that_some_runs_lack_is_refused_with_their_names(tmp_path, study_writer):
-    runs = [({"policy": policy}, seed, "finished", [0.8, 0.9] if policy == "random" else [None, None])
-            for policy in ("random", "oort") for seed in range(2)]  # fmt: skip
-    partial = study_writer(tmp_path / "partial", runs)
+    untested = [[None, None]] * 2
+    partial = study_writer(tmp_path / "partial", {"random": [[0.8, 0.9]] * 2, "oort": untested})
     told = refused([partial], ["final_accuracy"], "policy")
+    none = study_writer(tmp_path / "none", {"random": untested, "oort": untested}, start=None)
+    said = "metric final_accuracy: no run has it (no model was tested)"
+    assert refused([none], ["final_accuracy"], "policy").startswith(said)
     assert told == f"metric final_accuracy: null in 2 of 4 runs (no model was tested): {partial}/run2, {partial}/run3"
 
 
@@ -119,11 +101,9 @@ def test_seeds_that_are_missing_are_named(tmp_path, study_writer):
     lacking = study_of(tmp_path / "lacking", study_writer, {"random": [10, 11, 12, 13], "fedteddi": [4, 6]})
     told = refused([lacking], ["rounds_to_target"], "policy")
     assert told == "policy = fedteddi lacks seeds 2, 3, which policy = random has; run what is missing"
-    plan = json.loads((lacking / "plan.json").read_text())
-    plan["runs"] = [
-        run for run in plan["runs"] if (run["knobs"]["policy"], run["seed"]) in {("random", 2), ("fedteddi", 1)}
-    ]
-    (lacking / "plan.json").write_text(json.dumps(plan))
+    runs = json.loads((lacking / "plan.json").read_text())["runs"]
+    # Seed 2 of random and 1 of fedteddi.
+    edit_json(lacking / "plan.json", runs=[runs[2], runs[5]])
     assert "have no seed in common (1 against 2)" in refused([lacking], ["rounds_to_target"], "policy")
     one = study_of(tmp_path / "one", study_writer, {"random": [10], "fedteddi": [4]})
     assert "have one seed in common (0); expected two or more" in refused([one], ["rounds_to_target"], "policy")
@@ -151,27 +131,21 @@ def test_what_is_given_twice_or_lacks_a_target_is_refused(study):
     assert "have the same config and seed" in refused([study, folders[0]], ["arrived"], "policy")
 
 
+RESUME = "; resume it with `edgesim resume FOLDER`, or leave it out"
+
+
 @pytest.mark.parametrize(
     ("told", "is_held", "said"),
     [
-        ({"status": "interrupted"}, False, "was stopped; resume it with `edgesim resume FOLDER`, or leave it out"),
-        (
-            {"status": "running"},
-            False,
-            "is lost (its process is gone); resume it with `edgesim resume FOLDER`, or leave it out",
-        ),
+        ({"status": "interrupted"}, False, f"was stopped{RESUME}"),
+        ({"status": "running"}, False, f"is lost (its process is gone){RESUME}"),
         ({"status": "running"}, True, "is running; wait for its end, or leave it out"),
-        (
-            {"status": "failed", "reason": "a loss is no number\nin round 3"},
-            False,
-            "is failed (a loss is no number); run it again, or leave it out",
-        ),
+        ({"status": "failed", "reason": "no\nin round 3"}, False, "is failed (no); run it again, or leave it out"),
     ],
 )
 def test_an_unfinished_run_is_refused_with_what_became_of_it(tmp_path, run_writer, told, is_held, said):
     folders = [run_writer(tmp_path / f"run{seed}", [0.6], seed=seed) for seed in range(2)]
-    facts = json.loads((folders[1] / "run.json").read_text())
-    (folders[1] / "run.json").write_text(json.dumps(facts | told))
+    edit_json(folders[1] / "run.json", **told)
     with leased(folders[1]) if is_held else nullcontext():
         assert refused(folders, ["arrived"], "policy") == f"{folders[1]}: {said.replace('FOLDER', str(folders[1]))}"
 
@@ -185,30 +159,11 @@ def test_measures_of_tables_and_of_a_runs_own_scale_are_found(study):
     assert peak["difference"].tolist() == pytest.approx([-5.8, 0.0])
 
 
-def test_a_measure_of_tests_says_that_nothing_was_tested(tmp_path):
-    base = {
-        "rounds": 1,
-        "learning": {"training": "none", "pretrain": True},
-        "round": {"payload_bits": 1e5},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-    }
-    paths = [
-        edgesim.run(base, tmp_path / f"{policy}{seed}", {"seed": seed, "selection.policy": policy}, quiet=True).folder
-        for policy in ("random", "best-channel")
-        for seed in range(2)
-    ]
-    with pytest.raises(EdgesimError, match=r"^metric final_accuracy: no run has it \(no model was tested\)"):
-        edgesim.compare(paths, "final_accuracy")
-
-
 def equal_accuracies(folder, study_writer, images):
     """Three seeds in each of which one policy's final accuracy is 0.002 above the other's."""
-    runs = [({"policy": policy}, seed, "finished", [value] * 5)
-            for policy, value in (("random", 0.8), ("fedteddi", 0.802)) for seed in range(3)]  # fmt: skip
-    study_writer(folder, runs)
+    study_writer(folder, {"random": [[0.8] * 5] * 3, "fedteddi": [[0.802] * 5] * 3})
     for run in read_study(folder).finished if images else []:
-        facts = json.loads((run.folder / "run.json").read_text())
-        (run.folder / "run.json").write_text(json.dumps(facts | {"test_images": images}))
+        edit_json(run.folder / "run.json", test_images=images)
     return folder
 
 

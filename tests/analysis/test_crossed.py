@@ -20,15 +20,17 @@ def accuracies(of_policy, of_server) -> np.ndarray:
     return 0.6 + np.array(of_policy)[:, None, None] + np.array(of_server)[None, :, None] + noise
 
 
-def crossed(folder, study_writer, values, runs_of=lambda policy: SEEDS):
+KNOBS = ("policy", "random"), ("server", "own")
+
+
+def written(folder, study_writer, values, runs_of=lambda policy: SEEDS):
     runs = [
         ({"policy": policy, "server": server}, seed, "finished", [values[i, j, seed]] * 2)
         for i, policy in enumerate(POLICIES)
         for j, server in enumerate(SERVERS)
         for seed in range(runs_of(policy))
     ]
-    study = read_study(study_writer(folder, runs, target=None))
-    return cross(study, ("policy", "random"), ("server", "own"), "final_accuracy")
+    return read_study(study_writer(folder, runs, target=None))
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +40,13 @@ def values():
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory, study_writer, values):
-    return crossed(tmp_path_factory.mktemp("crossed") / "study", study_writer, values)
+def study(tmp_path_factory, study_writer, values):
+    return written(tmp_path_factory.mktemp("crossed") / "study", study_writer, values)
+
+
+@pytest.fixture(scope="module")
+def found(study):
+    return cross(study, *KNOBS, "final_accuracy")
 
 
 def test_comparisons_of_both_knobs_are_corrected_together(found, values):
@@ -52,21 +59,22 @@ def test_comparisons_of_both_knobs_are_corrected_together(found, values):
     assert table["p_holm"].min() == pytest.approx(7 * min(by_hand))
 
 
-def test_the_knob_whose_values_differ_more_in_each_seed_matters_more(found, values, tmp_path, study_writer):
+def test_the_knob_whose_values_differ_more_in_each_seed_matters_more(study, found, values, tmp_path, study_writer):
     policies, servers = values.mean(axis=1).std(axis=0, ddof=1), values.mean(axis=0).std(axis=0, ddof=1)
     assert found.spreads["policy"].tolist() == pytest.approx(policies.tolist())
     assert found.spreads["server"].tolist() == pytest.approx(servers.tolist())
     assert found.answer["difference"] == pytest.approx((policies - servers).mean())
     assert found.answer["p"] == pytest.approx(stats.ttest_rel(policies, servers).pvalue)
     assert ": policy matters more (difference 0." in answer(found)
-    other = crossed(tmp_path / "other", study_writer, accuracies((0.0, 0.01, 0.02), (0.0, 0.1)))
-    assert ": server matters more (difference -0." in answer(other)
-    neither = crossed(tmp_path / "neither", study_writer, accuracies((0.0, 0.0, 0.0), (0.0, 0.0)))
-    assert "neither is shown to matter more" in answer(neither)
+    swapped = cross(study, *KNOBS[::-1], "final_accuracy")
+    assert ": policy matters more (difference -0." in answer(swapped)
+    neither = written(tmp_path / "neither", study_writer, accuracies((0.0, 0.0, 0.0), (0.0, 0.0)))
+    assert "neither is shown to matter more" in answer(cross(neither, *KNOBS, "final_accuracy"))
 
 
 def test_a_seed_without_all_combinations_has_no_spread(values, tmp_path, study_writer):
-    found = crossed(tmp_path / "study", study_writer, values, lambda policy: SEEDS - (policy == "oort"))
+    lacking = written(tmp_path / "study", study_writer, values, lambda policy: SEEDS - (policy == "oort"))
+    found = cross(lacking, *KNOBS, "final_accuracy")
     assert found.spreads["seed"].tolist() == list(range(SEEDS - 1))
 
 

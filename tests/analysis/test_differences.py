@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from edited_runs import edit_json
 from rich.console import Console
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -26,10 +27,10 @@ def written(tmp_path_factory, study_writer):
     return cache(lambda write: write(tmp_path_factory.mktemp("written") / "study", study_writer))
 
 
-@pytest.fixture
-def study(tmp_path, written):
-    """A study of its own, which a test may change."""
-    return shutil.copytree(written(write_delay_study), tmp_path / "study")
+@pytest.fixture(scope="module")
+def found(written):
+    """Differences of a study by measure."""
+    return {one.measure: one for one in differences(written(write_delay_study), "delay_knowledge", "known")}
 
 
 def write_delay_study(folder, study_writer):
@@ -41,8 +42,7 @@ def write_delay_study(folder, study_writer):
     return study_writer(folder, runs)
 
 
-def test_each_run_is_held_against_that_of_its_seed_which_shares_its_knobs(study):
-    found = {one.measure: one for one in differences(study, "delay_knowledge", "known")}
+def test_each_run_is_held_against_that_of_its_seed_which_shares_its_knobs(found):
     seconds = found["seconds_to_target"]
     assert [(run.knobs["plan_quantile"], run.seed) for run in seconds.runs] == [(0.9, 0), (0.9, 1), (0.9, 2)]
     assert seconds.sides.first.values.tolist() == pytest.approx([4.0, 8.0, np.nan], nan_ok=True)
@@ -58,11 +58,11 @@ def test_each_run_is_held_against_that_of_its_seed_which_shares_its_knobs(study)
 
 
 def rows_of(found) -> pd.DataFrame:
-    return summarise_differences(found).set_index("measure")
+    return summarise_differences([*found]).set_index("measure")
 
 
-def test_the_table_has_the_mean_with_its_t_interval_over_pairs(study):
-    table = rows_of(differences(study, "delay_knowledge", "known"))
+def test_the_table_has_the_mean_with_its_t_interval_over_pairs(found):
+    table = rows_of(found.values())
     row = table.loc["final_accuracy"]
     assert {name: row[name] for name in PLANNED} == PLANNED
     assert (row["pairs"], row["never"]) == (3, 0)
@@ -73,8 +73,8 @@ def test_the_table_has_the_mean_with_its_t_interval_over_pairs(study):
     assert (row["low"], row["high"]) == pytest.approx((each.mean() - half, each.mean() + half))
 
 
-def test_where_a_run_never_reached_the_target_there_is_no_difference_but_a_ratio_of_restricted_times(study):
-    row = rows_of(differences(study, "delay_knowledge", "known")).loc["seconds_to_target"]
+def test_where_a_run_never_reached_the_target_there_is_no_difference_but_a_ratio_of_restricted_times(found):
+    row = rows_of(found.values()).loc["seconds_to_target"]
     # 4, 8 and more than 6 s against 2, 4 and 6: up to 6 s the third pair does not differ.
     ratios = np.log([4 / 2, 6 / 4, 6 / 6])
     assert (row["pairs"], row["never"], row["differing"], row["tau"]) == (3, 1, 2, 6)
@@ -88,37 +88,6 @@ def accuracies(rounds: int) -> list[float]:
     return [0.6] * (rounds - 1) + [0.8]
 
 
-def test_p_values_are_corrected_for_all_comparisons_of_the_table(tmp_path, study_writer):
-    """Rounds by seed: Random 10 to 14; Oort far fewer, REFL the same give or take one, FedCS on one seed never."""
-    rounds = {
-        "random": [10, 11, 12, 13, 14],
-        "oort": [4, 6, 5, 7, 9],
-        "refl": [10, 12, 11, 13, 14],
-        "fedcs": [12, 9, 15, 13, 16],
-    }
-    runs = [
-        ({"policy": policy}, seed, "finished", accuracies(needed))
-        for policy, of_seeds in rounds.items()
-        for seed, needed in enumerate(of_seeds)
-    ]
-    runs[-1] = (*runs[-1][:3], [0.6] * 20)
-    found = differences(study_writer(tmp_path / "study", runs), "policy", "random")
-    table = summarise_differences(found)
-    assert table["measure"].tolist() == ["rounds_to_target"] * 3 + ["final_accuracy"] * 3
-    pairs = [stats.ttest_rel(rounds[name], rounds["random"]).pvalue for name in ("oort", "refl")]
-    # FedCS never gets there in the last one: logarithms of rounds, there of 20.
-    restricted = [[12, 9, 15, 13, 20], rounds["random"]]
-    expected = [*pairs, stats.ttest_rel(*np.log(restricted)).pvalue]
-    assert table["p"].tolist()[:3] == pytest.approx(expected)
-    # REFL's final accuracy is Random's in every pair: nothing was tested there.
-    made = table[table["differing"] > 0]
-    assert len(made) == 5
-    assert made["p_holm"].tolist() == pytest.approx(multipletests(made["p"], method="holm")[1].tolist())
-    assert table["p_holm"][0] == pytest.approx(5 * expected[0])
-    assert table["reading"].tolist()[:3] == ["fewer", "equivalent", "inconclusive"]
-    assert table["never"].tolist() == [0, 0, 1, 0, 0, 0]
-
-
 ALGORITHMS = {"fedavg": 60.0, "mifa": 63.0, "moon": 60.0}
 """Accuracy in % of static runs, in all rounds."""
 LOST = {"fedavg": [6, 8, 10], "mifa": [4.5, 5.5, 6.5], "moon": [6, 7, 11]}
@@ -126,9 +95,10 @@ LOST = {"fedavg": [6, 8, 10], "mifa": [4.5, 5.5, 6.5], "moon": [6, 7, 11]}
 DYNAMIC = {"model": "markov", "join_probability": 0.2, "leave_probability": 0.2}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def participation(written):
-    return written(write_participation)
+    """Differences from FedAvg of a study of dynamic participation."""
+    return differences(written(write_participation), "algorithm", "fedavg")
 
 
 def dynamic_study(folder, study_writer, psi_of):
@@ -156,11 +126,10 @@ def write_participation(folder, study_writer):
     return dynamic_study(folder, study_writer, psi_of)
 
 
-def test_we_idp_and_id_are_compared_where_a_study_has_static_runs_beside_dynamic_ones(participation, study):
-    found = differences(participation, "algorithm", "fedavg")
+def test_we_idp_and_id_are_compared_where_a_study_has_static_runs_beside_dynamic_ones(participation, found):
     values = {
         (*run.knobs.values(), run.seed, one.measure): value
-        for one in found
+        for one in participation
         for run, value in zip(one.runs, one.sides.differences.tolist(), strict=True)
     }
     mifa = {
@@ -174,11 +143,11 @@ def test_we_idp_and_id_are_compared_where_a_study_has_static_runs_beside_dynamic
     assert mifa["id_points"] == pytest.approx([8 / 9, 16 / 9, 24 / 9])
     assert values["static", "mifa", 0, "we_percent"] == pytest.approx(3)
     assert ("static", "mifa", 0, "idp_points") not in values
-    assert not {"we_percent", "id_points"} & {one.measure for one in differences(study, "delay_knowledge", "known")}
+    assert not {"we_percent", "id_points"} & set(found)
 
 
 def test_the_p_of_all_measures_are_corrected_together_but_for_those_in_which_no_pair_differs(participation):
-    table = summarise_differences(differences(participation, "algorithm", "fedavg"))
+    table = summarise_differences(participation)
     static, timing = table["setting"] == "static", table["measure"].isin(["scheduled", "arrived", "miss_rate"])
     # Static runs and all of MOON's keep their accuracy, so that none strays from it; MOON's static one is FedAvg's.
     moon, strays = table["algorithm"] == "moon", table["measure"] == "id_points"
@@ -213,35 +182,6 @@ def test_a_point_of_we_or_idp_is_level_but_of_id_a_tenth(tmp_path, study_writer)
     assert row.loc["id_points"].tolist() == [pytest.approx(8 / 9 * 0.5), "inconclusive"]
 
 
-def test_without_a_run_of_the_reference_there_are_no_differences(study):
-    assert differences(study, "delay_knowledge", "reported") == []
-
-
-def test_the_figure_has_a_panel_per_measure_that_differs_and_a_bar_for_every_deadline(study):
-    plan = json.loads((study / "plan.json").read_text())
-    for run in plan["runs"]:
-        if run["seed"] == 1:
-            run["knobs"]["tmax_s"] = 4.0
-    (study / "plan.json").write_text(json.dumps(plan))
-    found = differences(study, "delay_knowledge", "known")
-    figure = draw_differences(found, "delay_knowledge", "known")
-    # As many devices are scheduled and as many updates arrive in all runs.
-    assert [axes.get_title() for axes in figure.axes] == [
-        "(a) rounds to the target",
-        "(b) time to the target",
-        "(c) energy to the target",
-        "(d) final accuracy",
-    ]
-    # Of the deadline of 2 s one run never got there; at 4 s there is one seed.
-    seconds = next(axes for axes in figure.axes if "time to the target" in axes.get_title())
-    assert [line.get_xdata()[0] for line in seconds.get_lines() if line.get_marker() != "None"] == [4.0]
-    assert [text.get_text() for text in seconds.texts] == ["x1.41 up to 6"]
-    accuracy = next(axes for axes in figure.axes if "final accuracy" in axes.get_title())
-    means = [line.get_xdata()[0] for line in accuracy.get_lines() if line.get_marker() != "None"]
-    assert means == pytest.approx([np.mean([0.7 - 0.8, 0.6 - 2 / 3]), 0.65 - 0.7])
-    assert figure.axes[0].get_ylabel().split()[:2] == ["against", "known"]
-
-
 def test_a_figure_names_the_other_value_where_there_is_only_one():
     def fading(**choice):
         return Pairing({"policy": "random"}, choice, {"fading": "none"}, (), ((), ()))
@@ -251,8 +191,10 @@ def test_a_figure_names_the_other_value_where_there_is_only_one():
     assert against([fading(fading="$x$")], "fading", "none") == r"\$x\$ against none"
 
 
-def test_measures_in_which_no_pair_differs_are_named_below_the_table_instead(participation, capsys):
-    table = summarise_differences(differences(participation, "algorithm", "fedavg"))
+def test_measures_in_which_no_pair_differs_are_named_below_the_table_and_have_no_panel(participation, capsys):
+    panels = [axes.get_title() for axes in draw_differences(participation, "algorithm", "fedavg").axes]
+    assert panels == ["(a) WE", "(b) IDP", "(c) ID"]
+    table = summarise_differences(participation)
     print_differences(table, "fedavg", Console(width=200))
     printed = capsys.readouterr().out
     heading = next(line for line in printed.splitlines() if line.startswith("setting"))
@@ -266,8 +208,9 @@ def test_measures_in_which_no_pair_differs_are_named_below_the_table_instead(par
 
 
 @pytest.mark.parametrize("reference", ["known", "reported"])
-def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(study, reference):
+def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(tmp_path, written, reference):
     """Also one of no pairs at all, of which no file is written."""
+    study = shutil.copytree(written(write_delay_study), tmp_path / "study")
     fresh = summarise_differences(differences(study, "delay_knowledge", reference))
     written = differences_table(study, "delay_knowledge", reference, write=True)
     read = differences_table(study, "delay_knowledge", reference)
@@ -276,7 +219,7 @@ def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(study, refer
     assert (study / "differences-delay_knowledge.csv").exists() == (reference == "known")
     # A run that failed since is no partner any more.
     first = study / json.loads((study / "plan.json").read_text())["runs"][0]["folder"] / "run.json"
-    first.write_text(json.dumps(json.loads(first.read_text()) | {"status": "failed"}))
+    edit_json(first, status="failed")
     again = differences_table(study, "delay_knowledge", reference)
     assert again.empty if reference == "reported" else set(again["pairs"]) == {2}
 
@@ -285,19 +228,19 @@ def test_two_seeds_are_never_equivalent_and_three_that_are_a_round_apart_only_wi
     """12 rounds against 11 in each seed: within a tenth, 1.1, by an interval of no width; but rounds are rounded."""
     readings = []
     for seeds, rounds in ((2, (12, 11)), (3, (12, 11)), (5, (12, 11)), (2, (44, 44)), (3, (44, 44))):
-        chosen = zip(("oort", "random"), rounds, strict=True)
-        runs = [({"policy": policy}, seed, "finished", accuracies(needed))
-                for policy, needed in chosen for seed in range(seeds)]  # fmt: skip
-        folder = study_writer(tmp_path / f"{rounds[0]}-{seeds}", runs)
+        paths = {
+            policy: [accuracies(needed)] * seeds for policy, needed in zip(("oort", "random"), rounds, strict=True)
+        }
+        folder = study_writer(tmp_path / f"{rounds[0]}-{seeds}", paths)
         table = summarise_differences(differences(folder, "policy", "random"))
         readings.append(table.set_index("measure").loc["rounds_to_target", "reading"])
     assert readings == ["inconclusive", "inconclusive", "more", "inconclusive", "equivalent"]
 
 
 def test_choices_are_not_equivalent_where_a_run_never_reached_the_target(tmp_path, study_writer):
-    runs = [({"policy": policy}, seed, "finished", [0.6] * 30 if seed == 0 else accuracies(20))
-            for policy in ("oort", "random") for seed in range(6)]  # fmt: skip
-    table = summarise_differences(differences(study_writer(tmp_path / "study", runs), "policy", "random"))
+    paths = [[0.6] * 30, *[accuracies(20)] * 5]
+    folder = study_writer(tmp_path / "study", {"oort": paths, "random": paths})
+    table = summarise_differences(differences(folder, "policy", "random"))
     (row,) = table[table["measure"] == "rounds_to_target"].to_dict("records")
     assert (row["never"], row["ratio"], row["reading"]) == (1, 1.0, "inconclusive")
 

@@ -35,6 +35,7 @@ def test_its_runs_are_distinguished_by_what_differs(folder):
     assert not has_runs(folder / "random-0")
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_it_is_shown_compared_checked_drawn_and_reported_as_a_study(folder, tmp_path, capsys):
     opened = edgesim.open(folder)
     opened.show()
@@ -58,17 +59,3 @@ def test_what_it_lacks_is_one_line(folder, tmp_path):
     for study_command in (lambda: edgesim.studies.plan_file.read_plan(folder), lambda: read_study(tmp_path)):
         with pytest.raises(EdgesimError, match=r"not a study folder: plan\.json is missing"):
             study_command()
-
-
-def test_two_runs_alike_and_runs_of_two_worlds_are_named(tmp_path):
-    for name, count in (("a", 6), ("b", 6), ("c", 5)):
-        chosen = {"selection.policy": "random" if name == "a" else "best-channel", "devices.count": count}
-        edgesim.run(WORLD, tmp_path / name, chosen, quiet=True)
-    with pytest.raises(
-        EdgesimError, match=r"within: the runs differ in more than policy: devices \(6, 5\); give devices to"
-    ):
-        edgesim.compare(tmp_path, "arrived")
-    (tmp_path / "c").rename(tmp_path.parent / f"{tmp_path.name}-c")
-    edgesim.run(WORLD, tmp_path / "d", {"selection.policy": "random"}, quiet=True)
-    with pytest.raises(EdgesimError, match=r"a and .*d have the same config and seed; give one of them"):
-        read_study(tmp_path)

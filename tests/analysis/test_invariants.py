@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from edited_runs import forget_digests
-from typer.testing import CliRunner
+from edited_runs import edit_table, forget_digests
+from typed_commands import edgesim as typed
 
 import edgesim
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.studies import executor
 
 COMING_AND_GOING = {
@@ -33,101 +32,60 @@ def whole(tmp_path_factory) -> Path:
     return folder
 
 
-def of(rows: pd.DataFrame, **values: object) -> pd.Index:
-    """Index of the rows with these values."""
-    for name, value in values.items():
-        rows = rows[rows[name] == value]
-    return rows.index
-
-
-def set_first(column: str, change, **values: object):
-    """An edit of one value of a table: that of the first row with these values."""
-
-    def edit(rows: pd.DataFrame) -> pd.DataFrame:
-        at = of(rows, **values)[0]
-        return rows.assign(**{column: rows[column].where(rows.index != at, change(rows.loc[at, column]))})
-
-    return edit
-
-
-def without_first(**values: object):
-    """An edit that takes out the first row with these values."""
-    return lambda rows: rows.drop(of(rows, **values)[0])
-
-
+DONE = {"activity": "compute", "outcome": "done"}
+UPLOAD, COMPUTE = {"activity": "upload"}, {"activity": "compute"}
+IN_ORDER = "download, compute, upload of a task in this order"
 EDITS = {
-    "rounds overlap": ("rounds", set_first("t_start_s", lambda t_s: t_s - 0.1, round=3), "row 3: expected a start not"),
-    "an activity outlasts the run": (
-        "activities",
-        lambda rows: rows.assign(t_end_s=rows["t_end_s"].where(rows.index != len(rows) - 1, 1e3)),
-        "expected an end not after that of the run",
-    ),
-    "a device does two things": (
-        "activities",
-        set_first("t_start_s", lambda t_s: t_s - 0.02, activity="upload"),
-        "expected one activity of a device at a time",
-    ),
-    "bits while computing": ("activities", set_first("bits", lambda _: 1.0, activity="compute"), "no bits to compute"),
-    "bits are lost": ("rounds", set_first("bits_up", lambda bits: bits - 1e3, round=2), "row 2: expected bits_up of"),
-    "too much band": (
-        "activities",
-        set_first("bandwidth_hz", lambda hz: hz + 3e7, activity="upload"),
-        "expected at most 2e+07 Hz",
-    ),
-    "band while computing": (
-        "activities",
-        set_first("bandwidth_hz", lambda _: 1e3, activity="compute"),
-        "expected bandwidth_hz of uploads alone",
-    ),
-    "joules are lost": ("rounds", set_first("energy_j", lambda j: j * 0.999, round=2), "row 2: expected energy_j of"),
-    "idling is lost": (
-        "metrics",
-        without_first(name="idle_j"),
-        "expected energy_j of its rows and idling",
-    ),
-    "another power": (
-        "activities",
-        set_first("energy_j", lambda j: j * 1.01, activity="compute", outcome="done"),
-        "expected the power that the device draws",
-    ),
+    "rounds overlap": ("rounds", "t_start_s", {"round": 3}, -0.1, "row 3: expected a start not"),
+    "an activity outlasts the run": ("activities", "t_end_s", UPLOAD, 1e3, "expected an end not after that of the run"),
+    "two things at a time": ("activities", "t_start_s", UPLOAD, -0.02, "expected one activity of a device at a time"),
+    "bits while computing": ("activities", "bits", COMPUTE, 1.0, "no bits to compute"),
+    "bits are lost": ("rounds", "bits_up", {"round": 2}, -1e3, "row 2: expected bits_up of"),
+    "too much band": ("activities", "bandwidth_hz", UPLOAD, 3e7, "expected at most 2e+07 Hz"),
+    "band while computing": ("activities", "bandwidth_hz", COMPUTE, "1e3", "expected bandwidth_hz of uploads alone"),
+    "joules are lost": ("rounds", "energy_j", {"round": 2}, -1e-3, "row 2: expected energy_j of"),
+    "idling is lost": ("metrics", None, {"name": "idle_j"}, "none", "expected energy_j of its rows and idling"),
+    "another power": ("activities", "energy_j", DONE, 1e-3, "expected the power that the device draws"),
     "work of an absent device": (
         "absences",
-        lambda rows: rows.assign(t_start_s=0.0),
+        "t_start_s",
+        {},
+        "all 0",
         "expected an activity while the device is there",
     ),
-    "a device that is away at work": ("activities", set_first("away_s", lambda _: 0.5), "away_s"),
-    "activities out of order": (
-        "activities",
-        set_first("activity", lambda _: "download", activity="upload"),
-        "download, compute, upload of a task in this order",
-    ),
-    "a bad end in the middle": (
-        "activities",
-        set_first("outcome", lambda _: "late", activity="compute", outcome="done"),
-        "outcomes but done, paused in the last row of a task alone",
-    ),
-    "a device too many": (
-        "rounds",
-        set_first("selected", lambda count: count + 1, round=5),
-        "row 5: expected selected",
-    ),
-    "an update twice": ("updates", lambda rows: pd.concat([rows, rows[:1]]), "expected an update of a task once"),
-    "an update of nobody": ("updates", set_first("task", lambda _: 777), "row 1: expected a task whose upload is done"),
-    "waste is made up": ("metrics", set_first("value", lambda value: value + 1.0, name="wasted_j"), "wasted_j"),
-    "waste is lost": (
-        "metrics",
-        without_first(name="wasted_s"),
-        "(got 0)",
-    ),
+    "away at work": ("activities", "away_s", {}, "0.5", "away_s"),
+    "activities out of order": ("activities", "activity", UPLOAD, "download", IN_ORDER),
+    "a bad end": ("activities", "outcome", DONE, "late", "outcomes but done, paused in the last row of a task alone"),
+    "a device too many": ("rounds", "selected", {"round": 5}, 1, "row 5: expected selected"),
+    "an update twice": ("updates", None, {}, "twice", "expected an update of a task once"),
+    "an update of nobody": ("updates", "task", {}, 777, "row 1: expected a task whose upload is done"),
+    "waste is made up": ("metrics", "value", {"name": "wasted_j"}, 1.0, "wasted_j"),
+    "waste is lost": ("metrics", None, {"name": "wasted_s"}, "none", "(got 0)"),
 }
+"""Table, column, the values of the rows whose first is meant, a number that is added or a text of what takes its
+place, and what is said."""
+
+
+def edited(rows: pd.DataFrame, column: str | None, where: dict[str, object], change: float | str) -> pd.DataFrame:
+    """A table with one value changed, or with a row of it missing or standing there twice."""
+    meant = rows
+    for name, value in where.items():
+        meant = meant[meant[name] == value]
+    if column is None:
+        return rows.drop(meant.index[0]) if change == "none" else pd.concat([rows, rows[:1]])
+    if change == "all 0":
+        return rows.assign(**{column: 0.0})
+    old = rows.loc[meant.index[0], column]
+    new = old + change if not isinstance(change, str) else change if isinstance(old, str) else float(change)
+    return rows.assign(**{column: rows[column].where(rows.index != meant.index[0], new)})
 
 
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.whole_family
 def test_a_table_that_contradicts_the_others_is_named_with_its_row(whole, tmp_path, edit):
-    table, change, said = EDITS[edit]
+    table, *change, said = EDITS[edit]
     folder = Path(shutil.copytree(whole, tmp_path / "run"))
-    change(pd.read_parquet(folder / f"{table}.parquet")).to_parquet(folder / f"{table}.parquet", index=False)
+    edit_table(folder, table, lambda rows: edited(rows, *change))
     forget_digests(folder)
     lines = run_faults(folder)
     assert any(said in line for line in lines), lines
@@ -142,10 +100,7 @@ def broken_by_a_bug(monkeypatch, studies_here):
     def lossy(order, cores, send):
         ending = run_one(order, cores, send)
         if order.config.seed == 1:
-            path = order.folder / "rounds.parquet"
-            rows = pd.read_parquet(path)
-            rows["bits_up"] -= 1e3
-            rows.to_parquet(path, index=False)
+            edit_table(order.folder, "rounds", lambda rows: rows.assign(bits_up=rows["bits_up"] - 1e3))
             forget_digests(order.folder)
         return ending
 
@@ -163,8 +118,7 @@ def test_a_study_checks_its_runs_when_asked_and_ends_with_the_faults(tmp_path, b
     assert f"{study}/random-s1/rounds.parquet:row1(and11more):expectedbits_upofitsuploads" in said
     # Without the option nothing is said; what is finished is checked when it is asked for later.
     edgesim.study(config, **arguments)
-    done = CliRunner().invoke(app, ["study", "run", str(study), "--check"])
-    assert (done.exit_code, "1 of 3 runs have faults" in " ".join(done.output.split())) == (2, True)
-    listed = CliRunner().invoke(app, ["check", str(study)])
-    assert listed.exit_code == 1
-    assert "runs: 2 whole; 1 damaged" in " ".join(listed.output.split())
+    status, output = typed("study", "run", study, "--check")
+    assert (status, "1 of 3 runs have faults" in output) == (2, True)
+    status, output = typed("check", study)
+    assert (status, "runs: 2 whole; 1 damaged" in output) == (1, True)

@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -144,40 +143,6 @@ def test_the_seeds_needed_are_of_the_difference_named_whatever_was_seen():
     # A tenth of the mean of 20, 25 and 30 as a logarithm.
     spread = np.log([30 / 20, 60 / 25, 40 / 30]).std(ddof=1)
     assert row["seeds_needed"] == seeds_needed(np.log(1.1), float(spread))
-
-
-STUDIES, SEEDS, POOL = 300, 5, 120
-NAMES = 4
-
-
-@pytest.fixture(scope="module")
-def null_runs():
-    """Outcomes of runs of one policy, each of a seed of its own: devices per round, share of late ones, joules."""
-    draws = np.random.default_rng(11)
-    scheduled = draws.poisson(30, POOL) / 4
-    return np.array([scheduled, draws.binomial(30, 0.05, POOL) / 30, scheduled * draws.gamma(40, 0.1, POOL)])
-
-
-@pytest.mark.slow
-def test_of_names_for_one_policy_at_most_a_twentieth_of_studies_tells_any_difference(null_runs):
-    """300 studies of five seeds: names for one policy are given other runs of it, drawn from a pool,
-    since with the same seed two names have the very same run. Each compares three names with a fourth in three
-    measures; a study errs if one of its nine comparisons "differs"."""
-    draws = np.random.default_rng(9)
-    erring = differing = 0
-    for _ in range(STUDIES):
-        chosen = null_runs[:, draws.choice(POOL, NAMES * SEEDS, replace=False)].reshape(3, NAMES, SEEDS)
-        # statsmodels collects garbage in each call, which takes a third of a second beside torch.
-        with mock.patch("gc.collect"):
-            table = judge([sides(of[name], of[0]) for of in chosen for name in range(1, NAMES)])
-        told = (table["p_holm"] < 0.05).sum()
-        erring += told > 0
-        differing += told
-    error = np.sqrt(0.05 * 0.95 / STUDIES)
-    assert erring / STUDIES <= 0.05 + 3 * error
-    assert differing / (STUDIES * 9) <= 0.05
-    # Without the correction some third of the studies would err.
-    assert erring / STUDIES > 0.005
 
 
 def test_each_side_is_rounded_to_its_own_step():

@@ -94,31 +94,6 @@ def test_id_is_the_residual_of_the_exact_least_squares_polynomial(psi, degree):
     assert instability(psi, (after, len(psi)), degree) == pytest.approx(expected, abs=1e-9)
 
 
-@given(courses, st.floats(-50, 50), st.floats(-5, 5))
-def test_id_does_not_change_when_a_line_is_added(psi, height, slope):
-    line = height + slope * np.arange(len(psi))
-    assert instability(np.array(psi) + line) == pytest.approx(instability(psi), abs=1e-9)
-    assert instability(line) == pytest.approx(0, abs=1e-9)
-
-
-@given(courses, st.floats(-50, 50), st.integers(1, 12))
-def test_we_moves_with_its_accuracies_and_its_variance_stays(psi, height, rounds):
-    before, after = windowed(psi, rounds), windowed(np.array(psi) + height, rounds)
-    np.testing.assert_allclose(after.mean, before.mean + height, atol=1e-9)
-    np.testing.assert_allclose(after.variance, before.variance, atol=1e-8)
-    last = psi[-rounds:]
-    assert before.mean[-1] == pytest.approx(sum(last) / len(last), abs=1e-9)
-    mean_of_squares = sum(value**2 for value in last) / len(last)
-    assert before.variance[-1] == pytest.approx(mean_of_squares - (sum(last) / len(last)) ** 2, abs=1e-8)
-
-
-@given(st.lists(st.tuples(percents, percents), min_size=1, max_size=30))
-def test_idp_changes_its_sign_with_the_order_of_the_two_runs_and_is_zero_of_a_run_with_itself(both):
-    one, other = zip(*both, strict=True)
-    assert impact(one, other) == pytest.approx(-impact(other, one), abs=1e-12)
-    assert impact(one, one) == 0
-
-
 def test_forgetting_is_the_best_of_the_rounds_before_the_last_minus_the_last():
     by_class = [[10, 90, 40], [80, 60, 40], [50, 70, 45]]
     assert forgetting(by_class).tolist() == [30, 20, -5]

@@ -10,7 +10,6 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from edgesim.analysis.power import POWER, power, seeds_needed
-from edgesim.analysis.statistics import paired_t_p
 
 
 @settings(max_examples=20, deadline=None)
@@ -37,18 +36,3 @@ def test_the_power_is_the_share_of_simulated_studies_that_tell_the_difference(ef
     told = stats.ttest_1samp(draws, 0, axis=1).pvalue < alpha
     expected = power(3 * effect, 3.0, seeds, alpha)
     assert told.mean() == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / len(draws)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("effect", "alpha"), [(0.7, 0.05), (1.4, 0.05 / 21)])
-def test_with_the_seeds_needed_four_fifths_of_simulated_studies_tell_the_difference(effect, alpha):
-    """Each study has its pairs drawn, runs of a seed alike by half, and the paired t test of the program."""
-    seeds, studies = int(seeds_needed(effect, 1.0, alpha)), 4_000
-    draws = np.random.default_rng(6)
-    told = 0
-    for _ in range(studies):
-        world, own = draws.normal(0, 1, seeds), draws.normal(0, np.sqrt(0.5), (2, seeds))
-        told += paired_t_p(world + own[0] + effect, world + own[1]) < alpha
-    expected = power(effect, 1.0, seeds, alpha)
-    assert expected >= POWER
-    assert told / studies == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / studies))

@@ -1,5 +1,7 @@
 """By which knobs run folders without a study are told apart."""
 
+import pytest
+
 from edgesim.analysis.runs import runs_of
 
 ALWAYS = {"model": "always", "interruption": "abort"}
@@ -13,30 +15,28 @@ def knobs(tmp_path, run_writer, *configs):
     return [{name: of for name, of in run.knobs.items() if name != "tmax_s"} for run in runs_of(folders)]
 
 
-def test_runs_that_differ_by_algorithm_are_told_apart_by_its_name_alone(tmp_path, run_writer):
-    found = knobs(tmp_path, run_writer, {"algorithm": FEDAVG}, {"algorithm": SCAFFOLD})
-    assert found == [{"algorithm": "fedavg"}, {"algorithm": "scaffold"}]
-
-
-def test_options_are_knobs_where_they_differ_between_runs_of_one_algorithm(tmp_path, run_writer):
-    other = SCAFFOLD | {"option": "I"}
-    found = knobs(tmp_path, run_writer, {"algorithm": FEDAVG}, {"algorithm": SCAFFOLD}, {"algorithm": other})
-    assert found == [
-        {"algorithm": "fedavg"},
-        {"algorithm": "scaffold", "option": "II"},
-        {"algorithm": "scaffold", "option": "I"},
-    ]
-    # Another server half makes another algorithm of it, whose options are its own.
-    half = SCAFFOLD | {"server": "mifa", "wait": False}
-    found = knobs(tmp_path / "halves", run_writer, {"algorithm": SCAFFOLD}, {"algorithm": half})
-    assert found == [{"server": "own"}, {"server": "mifa"}]
-    # How computing is charged is no option of an algorithm.
-    cost = {"algorithm": FEDAVG | {"compute_cost": "equal"}}
-    found = knobs(tmp_path / "cost", run_writer, {"algorithm": SCAFFOLD}, cost)
-    assert found == [
-        {"algorithm": "scaffold", "compute_cost": "passes"},
-        {"algorithm": "fedavg", "compute_cost": "equal"},
-    ]
+@pytest.mark.parametrize(
+    ("algorithms", "found"),
+    [
+        ([FEDAVG, SCAFFOLD], [{"algorithm": "fedavg"}, {"algorithm": "scaffold"}]),
+        # Options are knobs where runs of one algorithm differ in them.
+        (
+            [FEDAVG, SCAFFOLD, SCAFFOLD | {"option": "I"}],
+            [{"algorithm": "fedavg"}, *({"algorithm": "scaffold", "option": option} for option in ("II", "I"))],
+        ),
+        # Another server half makes another algorithm of it, whose options are its own.
+        ([SCAFFOLD, SCAFFOLD | {"server": "mifa", "wait": False}], [{"server": "own"}, {"server": "mifa"}]),
+        # How computing is charged is no option of an algorithm.
+        (
+            [SCAFFOLD, FEDAVG | {"compute_cost": "equal"}],
+            [{"algorithm": "scaffold", "compute_cost": "passes"}, {"algorithm": "fedavg", "compute_cost": "equal"}],
+        ),
+    ],
+)
+def test_runs_of_several_algorithms_are_told_apart_by_names_servers_and_options(
+    tmp_path, run_writer, algorithms, found
+):
+    assert knobs(tmp_path, run_writer, *({"algorithm": one} for one in algorithms)) == found
 
 
 def test_runs_that_differ_in_participation_are_told_apart_by_the_model_and_one_model_by_its_options(

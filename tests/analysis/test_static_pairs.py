@@ -1,6 +1,5 @@
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -8,9 +7,6 @@ from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.static_pairs import is_static, pair, pairs
 from edgesim.analysis.summary import footnotes, summarise
 from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
-from edgesim.folder.records import read_table
-from edgesim.simulation import composition as simulation
 
 PSI = [22, 31.5, 28, 40.5, 37, 46, 41.5, 49, 44, 51.5, 50, 52.5]
 STATIC = [25, 36, 42.5, 47, 50, 52.5, 54, 55.5, 56, 57, 57.5, 58]
@@ -129,31 +125,3 @@ def test_the_notes_say_what_the_measures_are_and_which_runs_lack_them(study, tmp
         "No IDP of run1: the static run run0 differs in data.partition (iid instead of absent); a pair may differ in "
         "[availability] alone." in footnotes(summary, other)
     )
-
-
-@pytest.mark.slow
-def test_simulated_runs_are_paired_and_always_present_devices_lose_nothing(tmp_path):
-    laws = {
-        "static": {"model": "always"},
-        "sure": {"model": "bernoulli", "probability": 1.0},
-        "markov": {"model": "markov"},
-    }
-    base = {
-        "rounds": 6,
-        "devices": {"count": 5},
-        "round": {"tmax_s": 5.0, "payload_bits": 1e5, "admission": "count", "count": 5, "close": "deadline"},
-        "data": {"partition": "dirichlet", "partition_options": {"alpha": 0.1}},
-        "learning": {"pretrain": False, "back_end": "loop"},
-    }
-    runs = {}
-    for name, law in laws.items():
-        simulation.run(RunConfig.model_validate(base | {"availability": law}), tmp_path / name)
-        runs[name] = RunFolder(tmp_path / name, {}, 0)
-    found, refused = pairs(list(runs.values()))
-    assert not refused
-    accuracy = {name: read_table(tmp_path / name, "rounds")["test_accuracy"].to_numpy() for name in laws}
-    assert {one.run.folder.name: one.idp_points for one in found} == {
-        "sure": 0.0,
-        "markov": pytest.approx(100 * np.mean(accuracy["static"] - accuracy["markov"])),
-    }
-    assert found[1].idp_points != 0

@@ -1,6 +1,7 @@
 """The tables of a study's policies on the terminal."""
 
 import io
+import itertools
 
 import pytest
 from rich.console import Console
@@ -18,12 +19,7 @@ def shown(folder) -> str:
 
 def learnt(tmp_path, write, paths):
     """A study of accuracies by policy and seed."""
-    runs = [
-        ({"policy": policy, "tmax_s": 2.0}, seed, "finished", path)
-        for policy, of_seeds in paths.items()
-        for seed, path in enumerate(of_seeds)
-    ]
-    return shown(write(tmp_path / "study", runs))
+    return shown(write(tmp_path / "study", paths, knobs={"tmax_s": 2.0}))
 
 
 def path(rounds: int, of: int = 12) -> list[float]:
@@ -114,51 +110,40 @@ def test_a_study_in_which_all_devices_are_always_there_has_no_table_of_participa
     assert "IDP" not in text
 
 
-AT_50_S = {"stop_at_s": 50.0}
 UNEQUAL = "over different deadlines at fixed rounds: runs with a Tmax of"
+FIXED = [(1.0, 8, {}), (2.0, 12, {})]
+
+
+def stopped(*times):
+    """Deadlines and numbers of rounds with the second at which runs stop, and with their most rounds where given."""
+    return [(tmax_s, rounds, dict(zip(("stop_at_s", "rounds"), ends, strict=False))) for tmax_s, rounds, *ends in times]
 
 
 @pytest.mark.parametrize(
     ("times", "by", "within", "said"),
     [
-        ([(1.0, 8, {}), (2.0, 12, {})], "tmax_s", ["policy"], f"{UNEQUAL} 1 s end by 16 s, those with a Tmax of 2 s"),
-        ([(1.0, 8, {}), (2.0, 12, {})], "policy", ["tmax_s"], None),
-        ([(1.0, 8, {"stop_at_s": 20.0}), (2.0, 12, {"stop_at_s": 20.0})], "tmax_s", ["policy"], None),
-        (
-            [(1.0, 8, {"stop_at_s": 16.0}), (1.2, 12, {"stop_at_s": 24.0})],
-            "tmax_s",
-            ["policy"],
-            "runs with stop_at_s = 16 end by 16 s, those with stop_at_s = 24 by 24 s",
-        ),
-        (
-            [(0.3, 8, AT_50_S | {"rounds": 8}), (1.2, 12, AT_50_S | {"rounds": 12})],
-            "tmax_s",
-            ["policy"],
-            f"{UNEQUAL} 0.3 s end by 16 s",
-        ),
-        ([(0.3, 8, AT_50_S | {"rounds": 99}), (1.2, 12, AT_50_S | {"rounds": 99})], "tmax_s", ["policy"], None),
+        (FIXED, "tmax_s", "policy", f"{UNEQUAL} 1 s end by 16 s, those with a Tmax of 2 s"),
+        (FIXED, "policy", "tmax_s", None),
+        (stopped((1.0, 8, 20.0), (2.0, 12, 20.0)), "tmax_s", "policy", None),
+        (stopped((1.0, 8, 16.0), (1.2, 12, 24.0)), "tmax_s", "policy", "runs with stop_at_s = 16 end by 16 s, those"),
+        (stopped((0.3, 8, 50.0, 8), (1.2, 12, 50.0, 12)), "tmax_s", "policy", f"{UNEQUAL} 0.3 s end by 16 s"),
+        (stopped((0.3, 8, 50.0, 99), (1.2, 12, 50.0, 99)), "tmax_s", "policy", None),
     ],
     ids=["fixed rounds", "apart", "one end", "two ends", "rounds first", "time first"],
 )
 def test_seconds_of_runs_that_had_unequal_time_are_noted(tmp_path, study_writer, times, by, within, said):
     """Runs at deadlines, with further keys, that make all of their rounds at 2 s each; one never gets there."""
-    runs = [
-        (
-            {"policy": policy, "tmax_s": tmax_s},
-            seed,
-            "finished",
-            [0.6] * rounds if seed and policy == "random" else path(6, rounds),
-        )
-        for tmax_s, rounds, _ in times
-        for policy in ("random", "fedteddi")
-        for seed in (0, 1)
-    ]
-    configs = [{"round": {"tmax_s": tmax_s}, **more} for tmax_s, _, more in times for _ in range(4)]
+    runs, configs = [], []
+    for tmax_s, rounds, more in times:
+        for policy, seed in itertools.product(("random", "fedteddi"), (0, 1)):
+            accuracies = [0.6] * rounds if seed and policy == "random" else path(6, rounds)
+            runs.append(({"policy": policy, "tmax_s": tmax_s}, seed, "finished", accuracies))
+            configs.append({"round": {"tmax_s": tmax_s}, **more})
     folder = study_writer(tmp_path / "study", runs, configs=configs)
-    notes = [note for note in compare([folder], ["seconds_to_target"], by, within=within).notes if "Seconds" in note]
+    notes = [note for note in compare([folder], ["seconds_to_target"], by, within=[within]).notes if "Seconds" in note]
     assert len(notes) == (said is not None)
     if said is not None:
         assert said in notes[0]
         assert "give all runs the same stop_at_s" in notes[0]
         assert said in " ".join(shown(folder).split())
-    assert "Seconds" not in " ".join(compare([folder], ["rounds_to_target"], by, within=within).notes)
+        assert "Seconds" not in " ".join(compare([folder], ["rounds_to_target"], by, within=[within]).notes)

@@ -41,12 +41,16 @@ def study(written, tmp_path):
     return Path(shutil.copytree(written, tmp_path / "study"))
 
 
+@pytest.fixture(scope="module")
+def summary(written):
+    return summarise(written)
+
+
 def row(summary: pd.DataFrame, policy: str, tmax_s: float = 0.8) -> pd.Series:
     return summary[(summary["policy"] == policy) & (summary["tmax_s"] == tmax_s)].iloc[0]
 
 
-def test_each_combination_of_knobs_is_one_row_with_its_finished_and_left_out_runs(study):
-    summary = summarise(study)
+def test_each_combination_of_knobs_is_one_row_with_its_finished_and_left_out_runs(written, summary):
     assert summary[["policy", "tmax_s", "seeds", "left_out"]].to_numpy().tolist() == [
         ["random", 0.8, 3, 0],
         ["fedteddi", 0.8, 2, 1],
@@ -54,41 +58,43 @@ def test_each_combination_of_knobs_is_one_row_with_its_finished_and_left_out_run
         ["fedteddi", 1.2, 0, 1],
     ]
     assert math.isnan(row(summary, "fedteddi", 1.2)["rounds_to_target"])
-    notes = "\n".join(footnotes(summary, study))
+    notes = "\n".join(footnotes(summary, written))
     assert "3 of 8 runs never reached it" in notes
     assert "intervals leave them out, and a saving is given only where all runs of both policies reached it" in notes
     assert "2 failed or unfinished runs are left out" in notes
 
 
-def test_rounds_and_seconds_to_the_target_are_averaged_over_seeds_with_their_interval(study):
-    random = row(summarise(study), "random")
-    half = 4.302652730 * 2 / math.sqrt(3)  # t(0.975, 2 degrees of freedom), standard deviation 2
-    assert random["rounds_to_target"] == 8.0
-    assert random["rounds_to_target_low"] == pytest.approx(8 - half)
-    assert random["rounds_to_target_high"] == pytest.approx(8 + half)
-    assert random["seconds_to_target"] == 16.0
-    assert random["final_accuracy"] == pytest.approx((0.2 * (2 * LOW + 3 * HIGH) + HIGH + 0.2 * (4 * LOW + HIGH)) / 3)
+HALF = 4.302652730 * 2 / math.sqrt(3)
+"""Of an interval: t(0.975, 2 degrees of freedom) of a standard deviation of 2."""
+FINAL = (0.2 * (2 * LOW + 3 * HIGH) + HIGH + 0.2 * (4 * LOW + HIGH)) / 3
+NONE = {f"{name}{end}": math.nan for name in ("rounds_to_target", "seconds_to_stay") for end in ("", "_low", "_high")}
 
 
-def test_savings_compare_the_seeds_that_both_policies_finished(study):
-    summary = summarise(study)
-    fedteddi = row(summary, "fedteddi")
-    assert fedteddi["pairs"] == 2
-    assert fedteddi["saving"] == pytest.approx(1 - 4.5 / 7)  # Random on seeds 0 and 1: 8 and 6 rounds
-    assert summary.loc[summary["policy"] == "random", ["saving", "pairs"]].isna().all(axis=None)
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("random", {"rounds_to_target": 8, "rounds_to_target_low": 8 - HALF, "rounds_to_target_high": 8 + HALF}),
+        ("random", {"seconds_to_target": 16, "final_accuracy": FINAL, "rounds_to_target_bound": math.nan}),
+        # Of three million bits in 2 s at 1 MHz each, and of 6 J a round, 2 J in a late upload.
+        ("random", {"scheduled": 4, "arrived": 3, "miss_rate": 0.25, "spectral_efficiency_bps_per_hz": 1.5}),
+        ("random", {"simulated_s": 20, "energy_j": 60, "bits_up": 35e6}),
+        ("random", dict.fromkeys(("wasted_share_j", "wasted_share_j_low", "wasted_share_j_high"), 1 / 3)),
+        # Random on seeds 0 and 1: 8 and 6 rounds.
+        ("fedteddi", {"pairs": 2, "saving": 1 - 4.5 / 7}),
+        ("random", {"pairs": math.nan, "saving": math.nan}),
+        ("fed-cbs", {"not_reached": 3, "not_stayed": 3, "pairs": 0, "saving": math.nan, **NONE}),
+        ("fed-cbs", {"rounds_to_target_bound": 10, "seconds_to_target_bound": 20, "joules_to_target_bound": 60}),
+    ],
+)
+@pytest.mark.whole_family
+def test_a_row_has_means_over_seeds_with_intervals_savings_of_pairs_and_bounds_of_what_was_never_reached(
+    summary, policy, expected
+):
+    found = row(summary, policy)
+    assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True)
 
 
-def test_runs_that_never_reach_the_target_are_no_data_but_bounds(tmp_path, study, study_writer):
-    fedcbs = row(summarise(study), "fed-cbs")
-    assert (fedcbs["not_reached"], fedcbs["not_stayed"], fedcbs["pairs"]) == (3, 3, 0)
-    numbers = [f"{name}{end}" for name in ("rounds_to_target", "seconds_to_stay") for end in ("", "_low", "_high")]
-    assert fedcbs[[*numbers, "saving"]].isna().all()
-    assert (fedcbs["rounds_to_target_bound"], fedcbs["seconds_to_target_bound"]) == (10.0, 20.0)
-    assert fedcbs["joules_to_target_bound"] == 60.0
-
-    random = row(summarise(study), "random")
-    assert math.isnan(random["rounds_to_target_bound"])
-
+def test_where_some_runs_never_reach_the_target_means_are_of_the_others_and_bounds_of_all(tmp_path, study_writer):
     paths = [reaches_in(4), reaches_in(8), [MIDDLE] * 10, [HIGH] * 9 + [LOW]]
     runs = [(knobs(policy), seed, "finished", path) for policy in ("random", "oort") for seed, path in enumerate(paths)]
     runs[2] = (*runs[2][:3], reaches_in(2))
@@ -106,26 +112,15 @@ def test_runs_that_never_reach_the_target_are_no_data_but_bounds(tmp_path, study
     [
         ([reaches_in(4), reaches_in(8)], "No savings: no policy and the reference 'random' both reached the target on"),
         ([[MIDDLE] * 10] * 2, "No savings: no run of the reference policy 'random' reached the target."),
+        ([], "No savings: no run of the reference policy 'random'"),
     ],
 )
 def test_a_study_without_a_saving_says_why(tmp_path, study_writer, random, said):
     paths = {"random": random, "oort": [reaches_in(4), [MIDDLE] * 10]}
-    runs = [(knobs(policy), seed, "finished", path) for policy, of in paths.items() for seed, path in enumerate(of)]
-    folder = study_writer(tmp_path / "study", runs)
-    assert any(note.startswith(said) for note in footnotes(summarise(folder), folder))
-
-
-def test_timing_columns_hold_the_worked_means_of_every_round(study):
-    random = row(summarise(study), "random")
-    assert random["scheduled"] == 4.0
-    assert random["arrived"] == 3.0
-    assert random["miss_rate"] == 0.25
-    assert random["spectral_efficiency_bps_per_hz"] == pytest.approx(1.5)  # 3e6 bits in 2 s at 1 MHz
-    assert random["simulated_s"] == 20.0
-    assert random["energy_j"] == 60.0
-    assert random["bits_up"] == 35e6
-    assert random["wasted_share_j"] == pytest.approx(1 / 3)  # the late upload's 2 J of 6 J a round
-    assert random["wasted_share_j_low"] == random["wasted_share_j_high"] == pytest.approx(1 / 3)
+    folder = study_writer(tmp_path / "study", paths, knobs={"tmax_s": 0.8})
+    summary = summarise(folder)
+    assert summary["saving"].isna().all()
+    assert any(note.startswith(said) for note in footnotes(summary, folder))
 
 
 def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_writer):
@@ -142,25 +137,17 @@ def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_write
 
 @pytest.mark.parametrize(("last", "noted"), [(0.9, True), (0.31, False)])
 def test_intervals_of_accuracies_that_cannot_be_are_said_to_have_too_few_seeds(tmp_path, study_writer, last, noted):
-    runs = [(knobs("random"), seed, "finished", [0.1, 0.2, end]) for seed, end in enumerate((0.3, last))]
-    folder = study_writer(tmp_path / "study", runs, target=None)
+    folder = study_writer(tmp_path / "study", {"random": [[0.1, 0.2, end] for end in (0.3, last)]}, target=None)
     summary = summarise(folder)
     assert (summary["final_accuracy_high"] > 1).any() == noted
     assert any(note.startswith("Too few seeds") for note in footnotes(summary, folder)) == noted
 
 
-def test_a_study_without_its_reference_policy_says_so_and_makes_no_comparison(tmp_path, study_writer):
-    folder = study_writer(tmp_path / "study", [(knobs("fedteddi"), 0, "finished", reaches_in(4))])
-    summary = summarise(folder)
-    assert summary["saving"].isna().all()
-    assert any("'random'" in note for note in footnotes(summary, folder))
-
-
-def test_the_summary_file_is_the_table_and_the_same_bytes_every_time(study, tmp_path, study_writer):
+def test_the_summary_file_is_the_table_and_the_same_bytes_every_time(study, summary, tmp_path, study_writer):
     path = write_summary(study)
     first = path.read_bytes()
     assert path == study / "summary.csv"
-    pd.testing.assert_frame_equal(pd.read_csv(path), summarise(study), check_dtype=False)
+    pd.testing.assert_frame_equal(pd.read_csv(path), summary, check_dtype=False)
     assert write_summary(study).read_bytes() == first
     # A whole number stays whole where another row lacks it.
     runs = [({"policy": "random", "devices": 30}, 0, "finished", [None]), (knobs("random"), 0, "finished", [None])]
@@ -244,8 +231,7 @@ def test_a_summary_is_made_again_when_it_was_edited_or_a_run_has_changed(study, 
     assert len(made) == 4
 
 
-def test_notes_are_kept_while_nothing_that_they_say_has_changed(study):
-    summary = summarise(study)
+def test_notes_are_kept_while_nothing_that_they_say_has_changed(study, summary):
     said = notes(summary, study)
     assert notes(summary, study) == said == footnotes(summary, study)
     assert notes(summary.assign(not_reached=0), study) != said

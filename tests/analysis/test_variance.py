@@ -57,9 +57,7 @@ def test_one_way_f_and_p_are_scipys_for_groups_of_any_size(groups):
 @given(st.integers(2, 3), st.integers(2, 3), st.integers(2, 4), st.integers(0, 2**32))
 def test_two_way_squares_are_those_of_the_textbook_for_equal_cells(rows, columns, runs, seed):
     x = np.random.default_rng(seed).normal(0, 3, (rows, columns, runs)) + np.arange(columns)[:, None]
-    table = analyse(
-        pd.DataFrame([{"a": i, "b": j, "value": x[i, j, k]} for i, j, k in np.ndindex(x.shape)]), ["a", "b"]
-    )
+    values = pd.DataFrame([{"a": i, "b": j, "value": x[i, j, k]} for i, j, k in np.ndindex(x.shape)])
     grand, a, b, cell = x.mean(), x.mean((1, 2)), x.mean((0, 2)), x.mean(2)
     squares = [
         columns * runs * ((a - grand) ** 2).sum(),
@@ -67,4 +65,4 @@ def test_two_way_squares_are_those_of_the_textbook_for_equal_cells(rows, columns
         runs * ((cell - a[:, None] - b + grand) ** 2).sum(),
         ((x - cell[..., None]) ** 2).sum(),
     ]
-    assert table["sum_sq"].tolist() == pytest.approx(squares, rel=1e-6, abs=1e-9)
+    assert analyse(values, ["a", "b"])["sum_sq"].tolist() == pytest.approx(squares, rel=1e-6, abs=1e-9)

@@ -114,26 +114,6 @@ UPDATES = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5), st.integers(0
 
 @settings(max_examples=40)
 @given(ROWS, UPDATES)
-def test_useful_and_wasted_work_add_up_to_all_activities_round_by_round(rows, merged):
-    table = activities(*((*row[:5], row[4] + row[5], *row[6:]) for row in rows))
-    work = work_by_kind(table, updates(*merged))
-    assert set(work["kind"]) <= set(KINDS)
-    assert not work.duplicated(["round", "kind"]).any()
-    spent = table.assign(seconds=table["t_end_s"] - table["t_start_s"]).groupby("round")
-    for amount, column in (("seconds", "seconds"), ("bits", "bits"), ("joules", "energy_j")):
-        parts = work.groupby("round")[amount].sum()
-        assert parts.index.tolist() == sorted(spent.groups)
-        assert parts.to_numpy() == pytest.approx(spent[column].sum().to_numpy(), rel=1e-12, abs=1e-12)
-    whole = totals(work).sum()
-    assert whole["bits"] == sum(row[6] for row in rows)
-    share = wasted_share_j(table, updates(*merged))
-    if whole["joules"] > 0:
-        # Promised to the last digit.
-        assert share == totals(work).drop("useful", errors="ignore")["joules"].sum() / whole["joules"]
-
-
-@settings(max_examples=40)
-@given(ROWS, UPDATES)
 def test_each_row_is_of_the_kind_that_reading_its_task_row_by_row_gives(rows, merged):
     table = activities(*((*row[:5], row[4] + row[5], *row[6:]) for row in rows))
     used = {(number - stale, device) for number, device, stale in merged}
@@ -150,3 +130,10 @@ def test_each_row_is_of_the_kind_that_reading_its_task_row_by_row_gives(rows, me
             sent = "cancelled" in ends or any(row[2] == "upload" for row in task)
             expected.append(bad[0] if bad else "unused" if sent else "dropped")
     assert kinds(table, updates(*merged)).tolist() == expected
+    amounts = totals(work_by_kind(table, updates(*merged)))
+    assert amounts["bits"].sum() == sum(row[6] for row in rows)
+    whole = amounts["joules"]
+    if whole.sum() > 0:
+        # Promised to the last digit.
+        wasted = whole.drop("useful", errors="ignore").sum()
+        assert wasted_share_j(table, updates(*merged)) == wasted / whole.sum()

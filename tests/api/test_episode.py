@@ -13,6 +13,7 @@ import edgesim
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
+from edgesim.folder.run_schema import SCHEMAS
 from edgesim.selection import SELECTORS, make_selector
 
 DEVICES = 12
@@ -39,72 +40,22 @@ def best_channels(view):
     return [int(device) for offer in offers for device in np.atleast_1d(offer)]
 
 
-def offers_of(episode, policy, view):
-    """Ids that a policy offers in the open decision, in its order; it hears which of them admission takes."""
-    offered = []
-
-    def heard():
-        choice = policy.choose(view)
-        offer = next(choice, None)
-        while offer is not None:
-            offered.extend(np.atleast_1d(offer).tolist())
-            answer = yield offer
-            try:
-                offer = choice.send(answer)
-            except StopIteration:
-                return
-
-    episode._open.admit(heard())
-    return offered
-
-
-def by_policy(config, out):
-    """An episode into a folder, all of whose decisions the config's policy makes."""
-    selection = config["selection"]
-    options = {key: value for key, value in selection.items() if key != "policy"}
-    policy = make_selector(selection["policy"], options, DEVICES, 10)
-    with edgesim.episode(config, looks_at=policy.looks_at, on_report=policy.hear, out=out) as episode:
-        turn = episode.reset()
-        while turn is not None:
-            turn = episode.decide(offers_of(episode, policy, turn.view))
-
-
-def played(config, seed=None, choose=best_channels):
-    """All outcomes of an episode whose decisions ``choose`` makes, and how many there were."""
-    with edgesim.episode(config) as episode:
-        turn, outcomes, decisions = episode.reset(seed), [], 0
-        while turn is not None:
-            outcomes += turn.outcomes
-            decisions += 1
-            turn = episode.decide(choose(turn.view))
-        return outcomes + episode.outcomes, decisions
-
-
-@pytest.mark.parametrize("kind", PROTOCOLS)
-def test_an_episode_that_takes_a_policys_offers_is_the_run_of_that_policy(kind, tmp_path):
-    config = WORLD | {"round": PROTOCOLS[kind]}
-    run = edgesim.run(config, tmp_path / "run", quiet=True)
-    outcomes, decisions = played(config)
-    assert decisions > 1
-    progress = [outcome.progress for outcome in outcomes]
-    assert [at.round for at in progress] == run.rounds["round"].tolist()
-    columns = {"t_s": "t_end_s", "bits_up": "bits_up", "bits_down": "bits_down", "energy_j": "energy_j"}
-    for name, column in columns.items():
-        assert [getattr(at, name) for at in progress] == run.rounds[column].tolist()
-    merged = [device for outcome in outcomes for device in outcome.report.feedback.ids.tolist()]
-    assert sorted(merged) == sorted(run.updates["device"])
-    selected = [outcome.report.selected.tolist() for outcome in outcomes]
-    others, _ = played(config, choose=lambda view: view.ids[::-1])
-    assert [outcome.report.selected.tolist() for outcome in others] != selected
-
-
 TRAINED = WORLD | {
     "rounds": 4,
     "data": {"dataset": "digits", "partition": "iid", "samples_per_device": 20},
     "learning": {"model": "mlp", "pretrain": False, "steps": 2},
     "evaluation": {"every": 2},
 }
-WITHOUT_ROUNDS = ("random", "best-channel", "fedteddi", "power-of-choice", "oort")
+
+
+def played(config, seed=None, shares_hz=None):
+    """All outcomes of an episode that takes what the best channels offer."""
+    with edgesim.episode(config) as episode:
+        turn, outcomes = episode.reset(seed), []
+        while turn is not None:
+            outcomes += turn.outcomes
+            turn = episode.decide(best_channels(turn.view), shares_hz)
+        return outcomes + episode.outcomes
 
 
 def contents(folder):
@@ -113,24 +64,59 @@ def contents(folder):
     return {file.name: file.read_bytes() for file in files if file.name != "timing.parquet"}
 
 
+def offers_of(episode, policy, view):
+    """Ids that a policy offers in the open decision, in its order; it hears which of them admission takes."""
+    offered = []
+
+    def heard():
+        choice, answer = policy.choose(view), None
+        while True:
+            try:
+                offer = choice.send(answer)
+            except StopIteration:
+                return
+            offered.extend(np.atleast_1d(offer).tolist())
+            answer = yield offer
+
+    episode._open.admit(heard())
+    return offered
+
+
+WITHOUT_ROUNDS = ("random", "fedteddi", "power-of-choice", "oort")
+
+
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("policy", "kind"),
     [(policy, "by band") for policy in SELECTORS if policy != "safa"]
-    + [(policy, "late") for policy in ("random", "feddance", "fedcs")]
+    + [("best-channel", kind) for kind in PROTOCOLS if kind != "by band"]
     + [(policy, kind) for policy in WITHOUT_ROUNDS for kind in ("buffered", "asynchronous")],
 )
-def test_an_episode_leaves_the_bytes_of_the_run_whose_offers_it_takes(policy, kind, tmp_path):
+def test_an_episode_that_takes_a_policys_offers_is_the_run_of_that_policy(policy, kind, tmp_path):
+    """Its bytes and its outcomes. SAFA drafts after arrivals, and is refused."""
     config = TRAINED | {"selection": {"policy": policy}, "round": PROTOCOLS[kind]}
-    edgesim.run(config, tmp_path / "run", quiet=True)
-    by_policy(config, tmp_path / "episode")
-    of_run, of_episode = (contents(tmp_path / name) for name in ("run", "episode"))
-    assert len(of_run) == 7
-    assert of_episode == of_run
+    run = edgesim.run(config, tmp_path / "run", quiet=True)
+    selector, out = make_selector(policy, {}, DEVICES, 10), tmp_path / "episode"
+    with edgesim.episode(config, looks_at=selector.looks_at, on_report=selector.hear, out=out) as episode:
+        turn, outcomes = episode.reset(), []
+        while turn is not None:
+            outcomes += turn.outcomes
+            turn = episode.decide(offers_of(episode, selector, turn.view))
+        outcomes += episode.outcomes
+    assert len(contents(out)) == len(SCHEMAS)
+    assert contents(out) == contents(tmp_path / "run")
+    progress = [outcome.progress for outcome in outcomes]
+    assert [at.round for at in progress] == run.rounds["round"].tolist()
+    columns = {"t_s": "t_end_s", "bits_up": "bits_up", "bits_down": "bits_down", "energy_j": "energy_j"}
+    for name, column in columns.items():
+        assert [getattr(at, name) for at in progress] == run.rounds[column].tolist()
+    merged = [device for outcome in outcomes for device in outcome.report.feedback.ids.tolist()]
+    assert sorted(merged) == sorted(run.updates["device"])
 
 
 def test_two_episodes_in_turns_and_an_episode_reset_are_as_one_alone():
     config = WORLD | {"round": PROTOCOLS["late"]}
-    alone = [at.progress for at in played(config, seed=5)[0]]
+    alone = [at.progress for at in played(config, seed=5)]
     with edgesim.episode(config) as first, edgesim.episode(config) as second:
         first.reset(4)
         turns, seen = [first.reset(5), second.reset(5)], [[], []]
@@ -140,17 +126,11 @@ def test_two_episodes_in_turns_and_an_episode_reset_are_as_one_alone():
                 turns[place] = episode.decide(np.array(best_channels(turns[place].view)))
         for place, episode in enumerate((first, second)):
             assert seen[place] + [at.progress for at in episode.outcomes] == alone
-    assert [at.progress for at in played(config, seed=6)[0]] != alone
+    assert [at.progress for at in played(config, seed=6)] != alone
 
 
 def test_what_learning_brings_is_in_the_outcomes_and_lazy_parts_are_asked_for_in_on_report():
-    config = WORLD | {
-        "data": {"dataset": "digits", "partition": "iid", "samples_per_device": 20},
-        "learning": {"model": "mlp", "pretrain": False},
-        "round": PROTOCOLS["by band"],
-        "rounds": 3,
-    }
-    sums = []
+    config, sums = TRAINED | {"round": PROTOCOLS["by band"], "rounds": 3, "evaluation": {}}, []
 
     def on_report(report):
         sums.append(float(report.gradients.class_gradient_distances(report.arrived, "all").distances.sum()))
@@ -191,9 +171,9 @@ def decided(episode, turn, seen, order, count=99):
     return turn
 
 
-@pytest.mark.parametrize("kind", PROTOCOLS)
-@pytest.mark.parametrize(("first", "later"), [(2, 0), (2, 2)])
-def test_two_futures_of_a_snapshot_are_those_of_two_whole_runs(kind, first, later):
+@pytest.mark.parametrize(("kind", "later"), [*zip(PROTOCOLS, (0, 2, 2, 0, 2), strict=True)])
+def test_two_futures_of_a_snapshot_are_those_of_two_whole_runs(kind, later):
+    first = 2
     config = TRAINED | {"rounds": 14 if kind == "asynchronous" else 7, "round": PROTOCOLS[kind]}
     whole, sums = {}, {}
     for order in (1, -1):
@@ -243,6 +223,8 @@ def test_a_snapshot_of_another_config_or_seed_and_one_without_a_decision_are_one
         edgesim.episode(config, {"round.count": 3}, start=snapshot)
     with pytest.raises(EdgesimError, match=r"^reset: seed 4: the snapshot is of a run with seed 3$"):
         edgesim.episode(config, start=snapshot).reset(4)
+    with pytest.raises(EdgesimError, match=r"^start: expected the snapshot of an episode \(got 3\)$"):
+        edgesim.episode(config, start=3)
     with pytest.raises(EdgesimError, match=r"^out: an episode that begins with a snapshot lacks the rows of its past"):
         edgesim.episode(config, start=snapshot, out="unused")
 
@@ -260,6 +242,11 @@ def test_lazy_parts_of_a_view_are_known_until_the_decision():
             view.estimates.places()
         with pytest.raises(EdgesimError, match=r"^view\.knowledge\.losses: the decision is made"):
             losses(view.ids)
+    # Nor once the episode is closed.
+    with edgesim.episode(WORLD | {"round": COUNT}) as episode:
+        turn = episode.reset()
+    with pytest.raises(EdgesimError, match=r"^view\.gain: the decision is made; ask for it before decide$"):
+        np.asarray(turn.view.gain)
 
 
 def test_what_a_report_has_of_the_round_is_what_its_row_has(tmp_path):
@@ -362,15 +349,6 @@ def test_an_episode_refuses_to_be_changed_while_it_is_reported_on(method):
     assert heard == [method]
 
 
-def test_a_view_is_of_no_use_once_its_episode_is_closed():
-    with edgesim.episode(WORLD | {"round": COUNT}) as episode:
-        turn = episode.reset()
-    with pytest.raises(EdgesimError, match=r"^view\.gain: the decision is made; ask for it before decide$"):
-        np.asarray(turn.view.gain)
-    with pytest.raises(EdgesimError, match=r"^start: expected the snapshot of an episode \(got 3\)$"):
-        edgesim.episode(WORLD | {"round": COUNT}, start=3)
-
-
 def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
     config = WORLD | {"round": COUNT | {"count": 3, "tmax_s": 5.0, "payload_bits": 1e6}}
     with edgesim.episode(config, out=tmp_path / "run") as episode:
@@ -386,12 +364,8 @@ def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
     by_device = dict(zip(uploads["device"], uploads["bandwidth_hz"], strict=True))
     assert by_device == pytest.approx({7: 8e6, 2: 4e6, 5: 2e6, 4: 0.0, 6: 20e6})
     # The same shares as those of an allocator of the config.
-    equal = played(config | {"round": config["round"] | {"allocator": "equal_share"}})[0]
-    with edgesim.episode(config) as episode:
-        turn, outcomes = episode.reset(), []
-        while turn is not None:
-            turn = episode.decide(best_channels(turn.view), np.full(DEVICES, 20e6 / 3))
-            outcomes += episode.outcomes
+    equal = played(config | {"round": config["round"] | {"allocator": "equal_share"}})
+    outcomes = played(config, shares_hz=np.full(DEVICES, 20e6 / 3))
     assert [outcome.progress for outcome in outcomes] == [outcome.progress for outcome in equal]
 
 

@@ -1,11 +1,9 @@
 """Lists of names: what they hold can be named, and one place knows them all."""
 
-import ast
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +11,6 @@ from typer.testing import CliRunner
 import edgesim
 from edgesim.api.names import LISTS
 from edgesim.commands.cli import app
-from edgesim.config import RunConfig
 from edgesim.simulation.kinds import KINDS
 
 EXAMPLES = {
@@ -33,18 +30,6 @@ def test_every_list_has_its_names_once_and_sorted():
         assert EXAMPLES[names.__name__] in found
         assert found == sorted({*found})
         assert getattr(edgesim, names.__name__) is names
-
-
-def test_every_list_is_called_by_a_word_of_the_project_and_says_the_key_that_takes_it():
-    words = (Path(__file__).parents[2] / "docs/glossary.md").read_text()
-    listed = {word.strip() for line in words.splitlines() for cell in line.split("|")[1:2] for word in cell.split(",")}
-    sections = {*RunConfig().model_dump(), "joining", "law"}
-    for names in LISTS:
-        one = names.__name__.replace("_", " ").replace("path loss", "path-loss")
-        one = f"{one[:-3]}y" if one.endswith("ies") else one.removesuffix("s")
-        assert one in listed
-        keys = re.findall(r"``([a-z_.]+)``", names.__doc__)
-        assert names is edgesim.scenarios or any(key.partition(".")[0] in sections for key in keys)
 
 
 NAMED = {
@@ -129,39 +114,18 @@ def test_importing_takes_less_than_a_third_of_a_second_of_a_processor_and_no_tor
 
 
 @pytest.mark.slow
-def test_lists_timing_only_runs_and_their_tables_need_no_torch(tmp_path):
-    code = """
-import sys, edgesim
-edgesim.policies(), edgesim.algorithms(), edgesim.datasets()
-config = {"rounds": 1, "data": {"dataset": "none"}, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}}
-edgesim.run(config, "out").rounds
-print("torch" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == "False"
-
-
-@pytest.mark.slow
-def test_a_training_run_loads_no_large_library_beside_torch(tmp_path):
+def test_timing_only_runs_need_no_torch_and_training_no_large_library_beside_it(tmp_path):
     code = """
 import sys, edgesim, edgesim.commands.cli
-config = {"rounds": 1, "selection": {"policy": "fedteddi"}, "round": {"payload_bits": 1e6}}
-edgesim.run(config, "out", log=True)
-print(sorted(sys.modules.keys() & {"sympy", "sklearn", "scipy.stats", "scipy.optimize", "matplotlib"}))
+edgesim.policies(), edgesim.algorithms(), edgesim.datasets()
+config = {"rounds": 1, "data": {"dataset": "none"}, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}}
+edgesim.run(config, "timed").rounds
+print("torch" in sys.modules)
+edgesim.run({"rounds": 1, "selection": {"policy": "fedteddi"}, "round": {"payload_bits": 1e6}}, "trained", log=True)
+print(sorted(sys.modules.keys() & {"sympy", "sklearn", "scipy.stats", "scipy.optimize", "matplotlib", "optuna"}))
+import edgesim.scenario
+print("optuna" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
-COMMANDS = [path for path in (Path(edgesim.__file__).parent / "commands").glob("*.py") if path.stem != "__init__"]
-HOMES = {name: getattr(edgesim, name).__module__ for name in edgesim.__all__}
-
-
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
-def test_commands_call_what_the_door_offers_through_the_door(path):
-    """What `edgesim` itself offers is taken from there; its error is the one thing that all modules raise."""
-    offered = {(module, name) for name, module in HOMES.items()}
-    tree = ast.parse(path.read_text())
-    imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    found = {(node.module, name.name) for node in imported for name in node.names}
-    assert found & offered <= {("edgesim.base.errors", "EdgesimError"), ("edgesim.config", "RunConfig")}
+    said = [line for line in done.stdout.splitlines() if line in ("True", "False") or line[0] == "["]
+    assert said == ["False", "[]", "False"]

@@ -72,9 +72,8 @@ def test_a_killed_holder_on_this_machine_has_lost_it_at_once(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_another_process_with_the_id_of_a_gone_one_does_not_hold_its_lease(tmp_path):
-    mine = Lease(tmp_path)
-    holder = standing(tmp_path).holder
-    mine.release()
+    with leased(tmp_path):
+        holder = standing(tmp_path).holder
     leave(tmp_path, replace(holder, started=f"{int(holder.started) - 1}"), silent_s=0)
     assert not standing(tmp_path).is_held
 

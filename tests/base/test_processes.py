@@ -3,11 +3,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from multiprocessing import util
 
 import pyarrow.parquet as pq
 import pytest
+from waiting import wait_for
 
 from edgesim.base.processes import start_process, uninterrupted
 from edgesim.folder import records
@@ -198,7 +198,4 @@ def test_a_process_that_still_loads_its_libraries_ends_with_its_parent(tmp_path,
     assert not is_gone(child)
     parent.kill()
     parent.wait()
-    deadline_s = time.monotonic() + 10
-    while not is_gone(child):
-        assert time.monotonic() < deadline_s, "the child outlives its parent"
-        time.sleep(0.05)
+    wait_for(lambda: is_gone(child), "the child outlives its parent", limit_s=10)

@@ -33,8 +33,10 @@ def test_byte_strings_of_python_2_come_back_as_latin_1_text():
 
 
 class _Calls:
-    def __init__(self, function, *arguments):
-        self.reduced = (function, arguments)
+    """Is pickled as a call, and as a state that is given by hand."""
+
+    def __init__(self, function, *arguments, state=None):
+        self.reduced = (function, arguments, state)
 
     def __reduce__(self):
         return self.reduced
@@ -81,24 +83,15 @@ def test_numbers_of_any_size_and_byte_order_are_read_back(kind, order):
     assert type(scalar) is type(values[0, 1])
 
 
-class _Forged:
-    """A type or an array whose state is given by hand."""
-
-    def __init__(self, function, arguments, state):
-        self.reduced = (function, arguments, state)
-
-    def __reduce__(self):
-        return self.reduced
-
-
 def _scalar_of(dtype, raw=b"AAAAAAAA"):
     return _Calls(np.float64(0).__reduce__()[0], dtype, raw)
 
 
 def _array_of(state):
-    return _Forged(np.empty(0).__reduce__()[0], (np.ndarray, (0,), b"b"), state)
+    return _Calls(np.empty(0).__reduce__()[0], np.ndarray, (0,), b"b", state=state)
 
 
+_OWN = (3, "|", None, ("p",), {"p": (1, 0)}, 8, 1, 27)
 _NAMED = (3, "|", None, ("p",), {"p": (_Calls(np.dtype, "O8", False, True), 0)}, 8, 1, 27)
 
 
@@ -106,12 +99,9 @@ _NAMED = (3, "|", None, ("p",), {"p": (_Calls(np.dtype, "O8", False, True), 0)},
     ("value", "said"),
     [
         # A field of objects over eight bytes: NumPy would take them for the address of one.
-        (_scalar_of(_Forged(np.dtype, ("V8", False, True), _NAMED)), "asks for the NumPy type '[VO]8'"),
-        (_scalar_of(_Forged(np.dtype, ("f8", False, True), _NAMED)), "asks for the NumPy type 'O8'"),
-        (
-            _scalar_of(_Forged(np.dtype, ("f8", False, True), (3, "|", None, ("p",), {"p": (1, 0)}, 8, 1, 27))),
-            "a NumPy type with a state of its own",
-        ),
+        (_scalar_of(_Calls(np.dtype, "V8", False, True, state=_NAMED)), "asks for the NumPy type '[VO]8'"),
+        (_scalar_of(_Calls(np.dtype, "f8", False, True, state=_NAMED)), "asks for the NumPy type 'O8'"),
+        (_scalar_of(_Calls(np.dtype, "f8", False, True, state=_OWN)), "a NumPy type with a state of its own"),
         (_scalar_of(np.dtype("f8"), b"AAAA"), "not the bytes of their type"),
         (_scalar_of(np.dtype("f8"), [1, 2]), "not the bytes of their type"),
         (_scalar_of("f8"), "not the bytes of their type"),

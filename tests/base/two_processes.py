@@ -3,9 +3,10 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from waiting import wait_for
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 
@@ -17,11 +18,7 @@ def one_killed(command: Sequence[str], cwd: Path, running: Callable[[], int]) ->
         for _ in range(2)
     ]
     try:
-        until_s = time.monotonic() + 120
-        while running() < 2:
-            assert time.monotonic() < until_s, "the two never worked at once"
-            assert all(process.poll() is None for process in pair), "one ended before the other worked"
-            time.sleep(0.02)
+        wait_for(lambda: running() >= 2, "the two never worked at once", *pair)
         pair[0].send_signal(signal.SIGKILL)
         said, _ = pair[1].communicate(timeout=300)
     finally:

@@ -4,7 +4,6 @@ Contenders take turns and each one's least processor time counts, so that other 
 """
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from sizes import size
+from sizes import cpu_s, least_cpu_s, size
 
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
@@ -53,20 +52,6 @@ JOBS = CASES | {
     and of_server.Server.given is not ServerHalf.given
 }
 """And server halves that give jobs something else to start from."""
-
-
-def least_seconds(contenders: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """The least processor time of each, taking turns for so many seconds and three times at least."""
-    spent: dict[str, list[float]] = {name: [] for name in contenders}
-    end, turns = time.perf_counter() + seconds, 0
-    while turns < size(4, 1) or time.perf_counter() < end:
-        for name, contender in contenders.items():
-            started = time.process_time()
-            contender()
-            spent[name].append(time.process_time() - started)
-        turns += 1
-    # In the first of several turns allocators and caches fill.
-    return {name: min(each[1:] or each) for name, each in spent.items()}
 
 
 def in_third_round(algorithm: dict, model: str, back_end: str) -> tuple[TorchLearner, list[Promise]]:
@@ -122,9 +107,9 @@ def test_a_whole_job_beside_that_of_federated_averaging(benchmark, model):
         contenders = {name: train for name, (train, _) in made.items()}
         seconds = WORKS[model][-1] / 2
         if back_end == "loop":
-            least = benchmark.pedantic(least_seconds, args=(contenders, seconds), rounds=1)
+            least = benchmark.pedantic(least_cpu_s, args=(contenders, size(4, 1), seconds), rounds=1)
         else:
-            least = least_seconds(contenders, seconds)
+            least = least_cpu_s(contenders, size(4, 1), seconds)
         for name, (_, factor) in made.items():
             cost = least[name] / least["fedavg"]
             row = table.setdefault(name, {"factor": factor})
@@ -157,7 +142,7 @@ def test_what_servers_train_beside_merging(benchmark, model):
         return between_rounds
 
     contenders = {name: servers({"name": name}) for name in ["fedavg", *TRAIN]}
-    least = benchmark.pedantic(least_seconds, args=(contenders, WORKS[model][-1] / 4), rounds=1)
+    least = benchmark.pedantic(least_cpu_s, args=(contenders, size(4, 1), WORKS[model][-1] / 4), rounds=1)
     show(benchmark, f"between two rounds of {model}", {name: {"ms": 1e3 * seconds} for name, seconds in least.items()})
 
 
@@ -226,10 +211,11 @@ class Server:
         for row, update in zip(self.rows, self.updates, strict=True):
             row.copy_(update)
         arrived = replace(self.arrived, separate=self.rows, up=dict.fromkeys(self.sent, self.rows) | self.small)
-        started = time.process_time()
-        alpha = self.server.weigh(arrived)
-        self.state = self.server.merge(self.state, arrived, alpha, self.ledger)
-        return time.process_time() - started
+
+        def merge() -> None:
+            self.state = self.server.merge(self.state, arrived, self.server.weigh(arrived), self.ledger)
+
+        return cpu_s(merge)
 
 
 @pytest.fixture(scope="module")
@@ -260,9 +246,7 @@ def test_a_server_step_beside_one_weighted_sum(benchmark, updates):
             server.state.own |= dict.fromkeys(range(UPDATES, devices), updates[0])
         step, one_sum = [], []
         for _ in range(TURNS):
-            started = time.process_time()
-            updates.new_tensor(shares) @ updates
-            one_sum.append(time.process_time() - started)
+            one_sum.append(cpu_s(lambda: updates.new_tensor(shares) @ updates))
             step.append(server.step())
         return min(step[1:]), min(one_sum)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import simpy
 from sizes import size
+from whole_runs import TIMED, merged
 
 from edgesim.config_file import parse
 from edgesim.engine import run_parts
@@ -78,17 +79,9 @@ def test_events_of_whole_runs_beside_a_bare_simpy_loop(benchmark, tmp_path, monk
     the processor time from its first event until its folder is closed; what comes before (imports, the config, the
     world, a folder) is told apart. The runs and the bare loop take turns, and the best of each is compared.
     """
-    settings = parse(
-        {
-            "rounds": ROUNDS,
-            "devices": {"count": DEVICES},
-            "radio": {"sharing": band},
-            "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, **knobs},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "pretrain": True},
-        },
-        "benchmark",
-    )
+    a_round = {"tmax_s": 6.0, "payload_bits": 17_881_664.0, **knobs}
+    values = {"rounds": ROUNDS, "devices": {"count": DEVICES}, "radio": {"sharing": band}, "round": a_round}
+    settings = parse(merged(TIMED, values), "benchmark")
     monkeypatch.setattr(run_parts, "Clock", Watched)
     rates, starts_s, own, number = [], [], [], iter(range(TRIES + 1))
 

@@ -6,11 +6,11 @@ At its full size there are 100,000 handovers, which takes several minutes; at th
 import numpy as np
 import pandas as pd
 from sizes import size
+from whole_runs import TIMED
 
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
 from edgesim.folder.records import read_table
-from edgesim.folder.rows_file import HANDOVERS
 from edgesim.mobility.chords import chords_until
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
@@ -18,14 +18,12 @@ from edgesim.streams import Streams
 
 HANDED_OVER, INTERRUPTION_S, PAYLOAD_BITS = size(100_000, 3_000), 0.05, 6e7
 NOISE_W_PER_HZ = 10 ** ((-174.0 - 30.0) / 10)
-CONFIG = {
+CONFIG = TIMED | {
     "seed": 5,
     "rounds": size(25, 3),
     "devices": {"count": 60},
     "round": {"payload_bits": PAYLOAD_BITS, "tmax_s": 40.0, "admission": "count", "count": 60,
               "allocator": "equal_share", "computes": "selected"},
-    "data": {"dataset": "none"},
-    "learning": {"training": "none"},
     "topology": {"file": "three-cells"},
     "radio": {"grid_m": 10.0},
     "mobility": {"model": "direction", "speed_mps": [100.0, 150.0]},
@@ -36,8 +34,7 @@ CONFIG = {
 def test_bits_are_conserved_over_very_many_handovers(benchmark, tmp_path):
     """Integrals by chords that are worked out anew, to 1e-9; the silences add up to interruptions."""
     benchmark.pedantic(lambda: simulation.run(complete(parse(CONFIG, "handovers")), tmp_path / "run"), rounds=1)
-    handovers = HANDOVERS.read(tmp_path / "run")
-    assert handovers is not None
+    handovers = read_table(tmp_path / "run", "handovers")
     assert len(handovers) >= HANDED_OVER
     uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
     task = ["device", "task"]

@@ -5,12 +5,9 @@ Ratios to a plain loop over modules, in the same run. ``pytest tests/benchmarks/
 
 import time
 
-import numpy as np
 import pytest
 import torch
-from rich.console import Console
-from rich.table import Table
-from sizes import size
+from sizes import least_cpu_s, size
 from torch import nn
 
 from edgesim.learning.algorithms.data_free import teaching
@@ -53,19 +50,13 @@ def test_a_pools_pass_over_made_images_beside_a_loop_over_modules(name):
     weights = torch.full((count,), 1 / count)
     by_class = weights[:, None].expand(-1, 10)
     pool = frozen(model, models, shape, 1 << 30)
-    found = {"loop over modules": [], "edgesim": []}
-    for _ in range(repetitions + 1):
-        for way, play in (
-            ("loop over modules", lambda: plain_loop(modules, images, labels, weights)),
-            ("edgesim", lambda: whole(pool, by_class, model.inputs(images), labels)),
-        ):
-            started = time.perf_counter()
-            gradient = play()
-            found[way].append((time.perf_counter() - started, gradient))
-    assert torch.allclose(found["edgesim"][0][1], found["loop over modules"][0][1], atol=1e-5)
-    least = {way: min(seconds for seconds, _ in turns) for way, turns in found.items()}
-    table = Table("models", "loop over modules, ms", "edgesim, ms", "loop / edgesim", "MiB of a pass at most")
-    taken = pass_bytes(model, shape, BATCH, count)[1] / 2**20
-    loop, ours = (1e3 * least[way] for way in ("loop over modules", "edgesim"))
-    table.add_row(f"{count} x {name}", *(f"{np.round(value, 2):g}" for value in (loop, ours, loop / ours, taken)))
-    Console().print(table)
+    ways = {
+        "loop over modules": lambda: plain_loop(modules, images, labels, weights),
+        "edgesim": lambda: whole(pool, by_class, model.inputs(images), labels),
+    }
+    loop, ours = (play() for play in ways.values())
+    assert torch.allclose(ours, loop, atol=1e-5)
+    least = least_cpu_s(ways, repetitions + 1, clock=time.perf_counter)
+    loop_ms, ours_ms = (1e3 * seconds for seconds in least.values())
+    mib = pass_bytes(model, shape, BATCH, count)[1] / 2**20
+    print(f"\n{count} x {name}: {loop_ms:.2f} and {ours_ms:.2f} ms, {loop_ms / ours_ms:.2f}; {mib:.3g} MiB of a pass")

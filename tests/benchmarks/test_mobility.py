@@ -3,7 +3,6 @@
 Run with ``make bench``; the ratios go into ``extra_info`` of pytest-benchmark's output.
 """
 
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import size
+from sizes import cpu_s, least_cpu_s, size
+from whole_runs import TIMED, merged
 
 from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
@@ -43,12 +43,7 @@ def cell() -> Environment:
 
 def seconds(work: Callable[[], object], times: int = 5) -> float:
     """Least processor time of several calls."""
-    spent_s = []
-    for _ in range(size(times, 1)):
-        begin_s = time.process_time()
-        work()
-        spent_s.append(time.process_time() - begin_s)
-    return max(min(spent_s), 1e-9)
+    return max(least_cpu_s({"": work}, size(times, 1))[""], 1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -94,13 +89,7 @@ def test_gains_on_a_map_of_a_million_places(benchmark, gains_s):
 @contextmanager
 def run_of(**sections: Any) -> Iterator[Simulation]:
     """A run whose first round is over."""
-    values = {
-        "rounds": 1_000_000,
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
-        **sections,
-        "round": {"payload_bits": 17_881_664.0, **sections.get("round", {})},
-    }
+    values = merged(TIMED, {"rounds": 1_000_000, "round": {"payload_bits": 17_881_664.0}}, sections)
     with Simulation(complete(parse(values, "benchmark"))) as simulation:
         simulation.make_server(NoTables())
         simulation.begin()
@@ -115,10 +104,7 @@ def ratio(still: Mapping[str, Any], moving: Mapping[str, Any], rounds: int, turn
     """
 
     def spent_s(simulation: Simulation) -> float:
-        begin_s = time.process_time()
-        for _ in range(rounds):
-            simulation.advance()
-        return max(time.process_time() - begin_s, 1e-9)
+        return max(cpu_s(lambda: [simulation.advance() for _ in range(rounds)]), 1e-9)
 
     with run_of(**still) as at_rest, run_of(**moving) as on_the_way:
         return 1.0 / median(spent_s(at_rest) / spent_s(on_the_way) for _ in range(turns))
@@ -131,43 +117,43 @@ MOTIONS = {
 COUNT = {"admission": "count", "count": 30, "allocator": "equal_share", "computes": "selected"}
 
 
-@pytest.mark.parametrize("motion", MOTIONS)
-@pytest.mark.parametrize(("policy", "aim"), [("random", 1.2), ("best-channel", 1.6)])
-def test_a_round_of_a_million_moving_devices_beside_one_of_devices_at_rest(benchmark, motion, policy, aim):
-    """Aims: 1.2 times the time by count, 1.6 times with Best Channel, which looks at all gains."""
-    world = {"devices": {"count": DEVICES}, "selection": {"policy": policy}, "round": COUNT}
-    times = ratio(world, {**world, "mobility": MOTIONS[motion]}, 1, size(5, 1))
+CELLS = {"topology": {"file": "three-cells"}}
+FAST = {"mobility": {"model": "direction", "speed_mps": [30.0, 30.0]}}
+CASES = {
+    f"a million, {motion}, {policy}": (
+        {"devices": {"count": DEVICES}, "selection": {"policy": policy}},
+        {"mobility": of},
+        (1, size(5, 1)),
+        aim,
+    )
+    for motion, of in MOTIONS.items()
+    for policy, aim in (("random", 1.2), ("best-channel", 1.6))
+} | {
+    f"thirty uploads at 30 m/s, {sharing}, {name}": (
+        {"round": {"tmax_s": 2.0}, "radio": {"sharing": sharing}, **cells},
+        FAST | more,
+        (size(60, 2), size(15, 1)),
+        1.5 if sharing == "reserved" else None,
+    )
+    for sharing in ("reserved", "reshared")
+    for name, cells, more in (
+        ("present", {}, {}),
+        ("known", {}, {"round": {"path_knowledge": "known"}}),
+        ("without handover", CELLS, {}),
+        ("with handover", CELLS, {"handover": {}}),
+    )
+}
+"""World, what is added to it for devices that move, rounds and turns, and the aim in times the rounds at rest."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_round_of_moving_devices_beside_one_of_devices_at_rest(benchmark, name):
+    world, moving, (rounds, turns), aim = CASES[name]
+    still = merged({"round": COUNT}, world)
+    times = ratio(still, merged(still, moving), rounds, turns)
     benchmark.extra_info |= {"round, moving / at rest": times, "aim": aim}
     benchmark.pedantic(lambda: None, rounds=1)
     assert times > 0
-
-
-@pytest.mark.parametrize("knowledge", ["present", "known"])
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_thirty_uploads_at_30_mps_beside_thirty_at_rest(benchmark, sharing, knowledge):
-    """Aim on reserved bands: 1.5 times the time."""
-    world = {"round": {**COUNT, "tmax_s": 2.0}, "radio": {"sharing": sharing}}
-    planned = {**world, "round": {**world["round"], "path_knowledge": knowledge}}
-    fast = {**planned, "mobility": {"model": "direction", "speed_mps": [30.0, 30.0]}}
-    times = ratio(world, fast, size(60, 2), size(15, 1))
-    benchmark.extra_info |= {"round, moving / at rest": times, "aim": 1.5}
-    benchmark.pedantic(lambda: None, rounds=1)
-    assert times > 0
-
-
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_thirty_uploads_with_handovers_beside_thirty_at_rest(benchmark, sharing):
-    """At 30 m/s in three cells; aim on reserved bands: 1.5 times the time."""
-    cells = {"file": "three-cells"}
-    world = {"round": {**COUNT, "tmax_s": 2.0}, "radio": {"sharing": sharing}, "topology": cells}
-    fast = {**world, "mobility": {"model": "direction", "speed_mps": [30.0, 30.0]}}
-    times = {
-        name: ratio(world, {**fast, **more}, size(60, 2), size(15, 1))
-        for name, more in (("without handover", {}), ("with handover", {"handover": {}}))
-    }
-    benchmark.extra_info |= {f"round, moving {name} / at rest": value for name, value in times.items()} | {"aim": 1.5}
-    benchmark.pedantic(lambda: None, rounds=1)
-    assert min(times.values()) > 0
 
 
 @pytest.mark.parametrize("motion", MOTIONS)

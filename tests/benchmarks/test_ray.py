@@ -1,11 +1,10 @@
 """Studies by Ray on one node beside the local pool, the start of Ray apart. Only on a quiet machine."""
 
 import io
-import time
 
 import pytest
 from rich.console import Console
-from sizes import size
+from sizes import size, wall_s
 from small_runs import TIMING
 
 import edgesim
@@ -24,12 +23,6 @@ LONG = {
 }
 
 
-def seconds(do):
-    started_s = time.perf_counter()
-    do()
-    return time.perf_counter() - started_s
-
-
 @pytest.fixture(scope="module")
 def ray_here():
     """An executor whose Ray has started, and whose processes have loaded edgesim."""
@@ -44,7 +37,7 @@ def ray_here():
 
 
 def study(executor, runs, out, jobs):
-    return seconds(lambda: run_study(runs, out, jobs, Console(file=io.StringIO()), executor=executor))
+    return wall_s(lambda: run_study(runs, out, jobs, Console(file=io.StringIO()), executor=executor))
 
 
 def test_runs_of_ten_seconds_by_ray_and_by_the_local_pool(benchmark, ray_here, tmp_path):
@@ -53,7 +46,7 @@ def test_runs_of_ten_seconds_by_ray_and_by_the_local_pool(benchmark, ray_here, t
     Two runs at a time, three times each in turn, since what else the machine does changes over minutes.
     """
     runs = Study("s", grid(LONG, {}, range(2)))
-    own_s = seconds(lambda: simulation.run(runs.runs[0].config, tmp_path / "alone"))
+    own_s = wall_s(lambda: simulation.run(runs.runs[0].config, tmp_path / "alone"))
     took = {"pool": [], "ray": []}
 
     def both():
@@ -73,14 +66,14 @@ def test_what_ray_takes_beside_four_hundred_short_runs(benchmark, ray_here, tmp_
     half = len(runs.runs) // 2
 
     def alone(some, name):
-        return seconds(lambda: [simulation.run(run.config, tmp_path / name / run.folder) for run in some])
+        return wall_s(lambda: [simulation.run(run.config, tmp_path / name / run.folder) for run in some])
 
     # Before and after, since the machine may do something else at one of the times.
     own_s = alone(runs.runs[:half], "before")
     study_s = benchmark.pedantic(lambda: study(ray_here, runs, tmp_path / "study", 1), rounds=1)
     own_s += alone(runs.runs[half:], "after")
     (tmp_path / "study/summary.csv").unlink()
-    table_s = seconds(lambda: write_summary(tmp_path / "study"))
+    table_s = wall_s(lambda: write_summary(tmp_path / "study"))
     beside_ms = [1000 * (took - own_s) / len(runs.runs) for took in (study_s, study_s - table_s)]
     info = {"own_s": own_s, "study_s": study_s, "table_s": table_s}
     info |= {"beside_ms_a_run": beside_ms[0], "beside_ms_a_run_without_table": beside_ms[1]}

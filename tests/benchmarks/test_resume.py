@@ -7,6 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from sizes import size
+from whole_runs import TIMED
 
 from edgesim.config_file import parse
 from edgesim.folder import checkpoints
@@ -21,11 +22,9 @@ CNN = {
     "round": {"admission": "count", "count": 10, "payload_bits": 17_881_664.0, "tmax_s": 6.0},
     "evaluation": {"samples": 100, "every": 4},
 }
-TIMING = {
+TIMING = TIMED | {
     "rounds": size(60, 2),
     "devices": {"count": size(10_000, 100)},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "learning": {"training": "none", "pretrain": True},
     "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, "admission": "count", "count": 30, "computes": "selected"},
 }
 

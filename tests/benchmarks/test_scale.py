@@ -7,67 +7,21 @@ import time
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
-import simpy
 from sizes import size
+from whole_runs import TIMED, merged
 
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.engine.clock import Clock
-from edgesim.engine.uplink import ReservedBand
-from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.folder.records import read_table
 from edgesim.radio.bandwidth import min_bandwidth_hz
-from edgesim.radio.grant import Grant
-from edgesim.radio.link import ShannonLink
 from edgesim.simulation import composition as simulation
 
 MILLION = size(1_000_000, 1000)
 
 
-def config(devices: int, rounds: int, policy: str = "random", admission: str = "count") -> RunConfig:
-    """Thirty uploads a round of the paper's CNN, shadowing redrawn each round; or as many as fit the band."""
-    by_count = {"admission": "count", "count": 30, "allocator": "equal_share"} if admission == "count" else {}
-    return parse(
-        {
-            "rounds": rounds,
-            "devices": {"count": devices},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "pretrain": True},
-            "selection": {"policy": policy},
-            "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, "computes": "selected", **by_count},
-        },
-        "benchmark",
-    )
-
-
-@pytest.mark.parametrize("policy", ["random", "best-channel"])
-def test_a_thousand_rounds_of_ten_thousand_devices(benchmark, tmp_path, policy):
-    """Aim: under 10 s."""
-    devices, rounds = size((10_000, 1000), (100, 3))
-    benchmark.pedantic(lambda: simulation.run(config(devices, rounds, policy), tmp_path), rounds=1)
-    assert read_table(tmp_path, "rounds")["selected"].tolist() == [30] * rounds
-
-
-@pytest.mark.parametrize("devices", size([1_000, 10_000, 100_000, 1_000_000], [100, 1_000]))
-def test_the_cost_of_a_round_over_the_number_of_devices(benchmark, tmp_path, devices):
-    """Aim: at most 100 ms per round at a million."""
-    rounds = size(20, 2)
-    benchmark.pedantic(lambda: simulation.run(config(devices, rounds), tmp_path), rounds=1)
-    timing = read_table(tmp_path, "timing")
-    benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
-    assert read_table(tmp_path, "rounds")["selected"].tolist() == [30] * rounds
-
-
-@pytest.mark.parametrize(("policy", "admission"), [("best-channel", "count"), ("random", "band")])
-def test_a_round_of_a_million_devices_all_of_whose_channels_are_looked_at(benchmark, tmp_path, policy, admission):
-    """No aim of its own: a million draws of shadowing a round, and as many least bandwidths."""
-    benchmark.pedantic(lambda: simulation.run(config(MILLION, size(5, 2), policy, admission), tmp_path), rounds=1)
-    timing = read_table(tmp_path, "timing")
-    benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
-    assert (read_table(tmp_path, "rounds")["selected"] >= 1).all()
-
-
+BY_COUNT = {"admission": "count", "count": 30, "allocator": "equal_share"}
 WORLDS: dict[str, dict] = {
     "plain": {},
     "three-cells": {"topology": {"file": "three-cells"}},
@@ -77,12 +31,40 @@ WORLDS: dict[str, dict] = {
 }
 
 
-def in_world(name: str, devices: int, rounds: int) -> RunConfig:
-    """`config` with further sections."""
-    values = config(devices, rounds).model_dump(exclude_none=True, by_alias=True, exclude_unset=True)
-    for section, keys in WORLDS[name].items():
-        values[section] = values.get(section, {}) | keys
-    return parse(values, "benchmark")
+def config(devices: int, rounds: int, policy: str = "random", by_count: bool = True, world: str = "plain") -> RunConfig:
+    """Thirty uploads a round of the paper's CNN, shadowing redrawn each round; or as many as fit the band."""
+    a_round = {"tmax_s": 6.0, "payload_bits": 17_881_664.0, "computes": "selected"} | (BY_COUNT if by_count else {})
+    values = {"rounds": rounds, "devices": {"count": devices}, "selection": {"policy": policy}, "round": a_round}
+    return parse(merged(TIMED, values, WORLDS[world]), "benchmark")
+
+
+def played(benchmark, folder, settings: RunConfig) -> pd.DataFrame:
+    """Rounds of a run, of whose time the median is noted."""
+    benchmark.pedantic(lambda: simulation.run(settings, folder), rounds=1)
+    timing = read_table(folder, "timing")
+    benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
+    return read_table(folder, "rounds")
+
+
+@pytest.mark.parametrize("policy", ["random", "best-channel"])
+def test_a_thousand_rounds_of_ten_thousand_devices(benchmark, tmp_path, policy):
+    """Aim: under 10 s."""
+    devices, rounds = size((10_000, 1000), (100, 3))
+    rows = played(benchmark, tmp_path, config(devices, rounds, policy))
+    assert rows["selected"].tolist() == [30] * rounds
+
+
+@pytest.mark.parametrize("devices", size([1_000, 10_000, 100_000, 1_000_000], [100, 1_000]))
+def test_the_cost_of_a_round_over_the_number_of_devices(benchmark, tmp_path, devices):
+    """Aim: at most 100 ms per round at a million."""
+    rounds = size(20, 2)
+    assert played(benchmark, tmp_path, config(devices, rounds))["selected"].tolist() == [30] * rounds
+
+
+@pytest.mark.parametrize(("policy", "by_count"), [("best-channel", True), ("random", False)])
+def test_a_round_of_a_million_devices_all_of_whose_channels_are_looked_at(benchmark, tmp_path, policy, by_count):
+    """No aim of its own: a million draws of shadowing a round, and as many least bandwidths."""
+    assert (played(benchmark, tmp_path, config(MILLION, size(5, 2), policy, by_count))["selected"] >= 1).all()
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -92,7 +74,8 @@ def test_the_memory_of_an_idle_device(benchmark, tmp_path, world):
 
     def run() -> None:
         tracemalloc.start()
-        simulation.run(in_world(world, devices, 2), tmp_path, lambda _: kept.append(tracemalloc.get_traced_memory()[0]))
+        settings = config(devices, 2, world=world)
+        simulation.run(settings, tmp_path, lambda _: kept.append(tracemalloc.get_traced_memory()[0]))
         tracemalloc.stop()
 
     benchmark.pedantic(run, rounds=1)
@@ -104,7 +87,7 @@ def test_a_round_of_a_million_devices_in_other_worlds(benchmark, tmp_path, world
     """From the end of a round to the end of the next; aim: at most 100 ms."""
     ends_s: list[float] = []
     rounds = size(6, 2)
-    settings = in_world(world, MILLION, rounds)
+    settings = config(MILLION, rounds, world=world)
     benchmark.pedantic(
         lambda: simulation.run(settings, tmp_path, lambda _: ends_s.append(time.perf_counter())), rounds=1
     )
@@ -120,85 +103,27 @@ def test_least_bandwidths_of_a_million_devices(benchmark):
     assert np.isfinite(needs_hz).mean() > 0.5
 
 
-def test_tasks_per_second_beside_a_bare_simpy_loop(benchmark):
-    """Aim: at least half the rate of a bare loop of as many tasks.
-
-    The engine plays rounds of 30 tasks that compute and send over a reserved band, decided beforehand; the bare loop
-    plays as many rounds of 30 processes that wait twice. Neither decides or writes.
-    """
-    rounds, devices = size(1000, 5), 30
-
-    def engine() -> float:
-        clock = Clock()
-        band = ReservedBand(clock, ShannonLink(4e-21))
-
-        def server():
-            for _ in range(rounds):
-                over, arrived = clock.event(), []
-
-                def on_arrived(task, over=over, arrived=arrived):
-                    arrived.append(task)
-                    if len(arrived) == devices:
-                        over.succeed()
-
-                signals = RoundSignals(
-                    [band], clock.event(), clock.now + 9.0, 1e-9, lambda _: None, on_arrived, lambda _: None, None, None
-                )
-                for device in range(devices):
-                    task = Task(device, 1e6, 0.0, 0, 0, 0.0, 0.1 + 0.01 * device, np.inf)
-                    task.taken, task.grant = True, Grant(20e6 / devices, 1e-11, 1e6)
-                    Work(clock, task, signals)
-                yield over
-
-        return rate(clock, clock.process(server()))
-
-    def bare() -> float:
-        environment = simpy.Environment()
-
-        def device():
-            yield environment.timeout(0.2)
-            yield environment.timeout(0.8)
-
-        def server():
-            for _ in range(rounds):
-                yield environment.all_of([environment.process(device()) for _ in range(devices)])
-
-        return rate(environment, environment.process(server()))
-
-    def rate(environment: simpy.Environment, until: simpy.Process) -> float:
-        """Tasks per second of processor time."""
-        started_s = time.process_time()
-        environment.run(until)
-        return rounds * devices / (time.process_time() - started_s)
-
-    rates = np.array([(engine(), bare()) for _ in range(size(5, 1))])
-    benchmark.pedantic(engine, rounds=1)
-    benchmark.extra_info["tasks_per_s"], benchmark.extra_info["bare_tasks_per_s"] = rates.max(axis=0)
-    benchmark.extra_info["ratio"] = float(np.divide(*rates.max(axis=0)))
-    assert (rates > 0).all()
-
-
 @pytest.mark.parametrize("uploads", size([30, 300, 3000], [3, 30]))
 def test_a_round_of_uploads_that_share_the_band_anew(benchmark, tmp_path, uploads):
     """Every start and end changes the share of everybody on the air; no aim of its own."""
-    settings = parse(
-        {
-            "rounds": 3,
-            "devices": {"count": uploads},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "pretrain": True},
-            "radio": {"sharing": "reshared"},
-            "round": {
-                "tmax_s": 600.0,
-                "payload_bits": 1e6,
-                "admission": "count",
-                "count": uploads,
-                "allocator": "equal_share",
-            },
-        },
-        "benchmark",
-    )
-    benchmark.pedantic(lambda: simulation.run(settings, tmp_path), rounds=1)
-    timing = read_table(tmp_path, "timing")
-    benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
-    assert read_table(tmp_path, "rounds")["arrived"].tolist() == [uploads] * 3
+    shared = {
+        "rounds": 3,
+        "devices": {"count": uploads},
+        "radio": {"sharing": "reshared"},
+        "round": BY_COUNT | {"tmax_s": 600.0, "payload_bits": 1e6, "count": uploads},
+    }
+    rows = played(benchmark, tmp_path, parse(merged(TIMED, shared), "benchmark"))
+    assert rows["arrived"].tolist() == [uploads] * 3
+
+
+@pytest.mark.parametrize("buffer", [10, 100])
+def test_finished_tasks_per_second_of_fedbuff(benchmark, tmp_path, buffer):
+    """Aim: 10,000 per second of wall time, 1,000 devices at work of 100,000."""
+    tasks, devices, at_work = size((20_000, 100_000, 1000), (200, 1000, 100))
+    knobs = {"protocol": "buffered", "protocol_options": {"buffer": buffer}, "admission": "count", "count": at_work}
+    values = {"rounds": tasks // buffer, "devices": {"count": devices}, "round": knobs | {"payload_bits": 1e6}}
+    wall_s, cpu_s = -time.perf_counter(), -time.process_time()
+    rows = played(benchmark, tmp_path, parse(merged(TIMED, values, {"round": {"tmax_s": 10.0}}), "benchmark"))
+    wall_s, cpu_s = wall_s + time.perf_counter(), cpu_s + time.process_time()
+    benchmark.extra_info |= {"tasks_per_s": tasks / wall_s, "tasks_per_cpu_s": tasks / cpu_s}
+    assert rows["arrived"].sum() == tasks

@@ -3,13 +3,13 @@
 All take turns in one process, whose processor time counts.
 """
 
-import time
 from contextlib import ExitStack
 from statistics import median
 
 import numpy as np
 import pytest
-from sizes import least_cpu_s, size
+from sizes import cpu_s, least_cpu_s, size
+from whole_runs import TIMED, merged
 
 from edgesim.config_file import parse
 from edgesim.folder.records import NoTables
@@ -74,14 +74,8 @@ def test_rounds_of_sizes_by_the_channel_beside_rounds_of_one_size(benchmark, upl
     (upload, fixed), (more, follows) = CASES[name]
 
     def begun(upload, knobs):
-        values = {
-            "rounds": 1_000_000,
-            "devices": {"count": DEVICES},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "pretrain": True},
-            "round": BY_COUNT | {"count": uploads} | knobs,
-            "upload": upload,
-        }
+        values = {"rounds": 1_000_000, "devices": {"count": DEVICES}, "round": BY_COUNT | {"count": uploads} | knobs}
+        values = merged(TIMED, values, {"upload": upload})
         run = contexts.enter_context(Simulation(complete(parse(values, "benchmark"))))
         run.make_server(NoTables())
         run.begin()
@@ -89,10 +83,8 @@ def test_rounds_of_sizes_by_the_channel_beside_rounds_of_one_size(benchmark, upl
         return run
 
     def round_s(run):
-        rounds, started = -(-TURN // uploads), time.process_time()
-        for _ in range(rounds):
-            run.advance()
-        return (time.process_time() - started) / rounds
+        rounds = -(-TURN // uploads)
+        return cpu_s(lambda: [run.advance() for _ in range(rounds)]) / rounds
 
     with ExitStack() as contexts:
         runs = begun(upload, fixed), begun(upload | more, follows)

@@ -1,12 +1,10 @@
 """What a study costs beside its runs; beside each number stands what the project aims at. Only on a quiet machine."""
 
 import io
-import os
-import time
 from multiprocessing import get_context
 
 from rich.console import Console
-from sizes import size
+from sizes import IS_LEAST, processor_s, size, wall_s
 from small_runs import TIMING
 
 from edgesim import Study, grid, run_study
@@ -22,16 +20,10 @@ def study(count):
     return Study("s", grid(BASE, {"round.tmax_s": [0.8, 1.0]}, range(count // 2)))
 
 
-def processor_s():
-    """Of this process and of those that it has ended."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
-
-
-def seconds(do):
-    started_s = time.perf_counter()
-    do()
-    return time.perf_counter() - started_s
+def both_s(work):
+    """Wall and processor seconds."""
+    spent_s = []
+    return wall_s(lambda: spent_s.append(processor_s(work))), spent_s[0]
 
 
 def test_the_ledger_of_four_hundred_runs_and_what_a_study_takes_beside_them(benchmark, tmp_path):
@@ -47,20 +39,18 @@ def test_the_ledger_of_four_hundred_runs_and_what_a_study_takes_beside_them(benc
         for run in runs.runs:
             simulation.run(run.config, tmp_path / "alone" / run.folder)
 
-    own_cpu_s = -processor_s()
-    own_s = seconds(alone)
-    own_cpu_s += processor_s()
+    def whole():
+        benchmark.pedantic(run_study, (runs, tmp_path / "study", 1, quiet))
+
     quiet = Console(file=io.StringIO())
-    study_cpu_s = -processor_s()
-    study_s = seconds(lambda: benchmark.pedantic(run_study, (runs, tmp_path / "study", 1, quiet)))
-    study_cpu_s += processor_s()
-    again_s = seconds(lambda: run_study(runs, tmp_path / "study", 1, quiet))
+    (own_s, own_cpu_s), (study_s, study_cpu_s) = (both_s(work) for work in (alone, whole))
+    again_s = wall_s(lambda: run_study(runs, tmp_path / "study", 1, quiet))
     (tmp_path / "study/summary.csv").unlink()
-    table_s = seconds(lambda: write_summary(tmp_path / "study"))
+    table_s = wall_s(lambda: write_summary(tmp_path / "study"))
     for name in ("summary.csv", "measures.json"):
         (tmp_path / "study" / name).unlink()
-    anew_s = seconds(lambda: write_summary(tmp_path / "study"))
-    ledger_s = min(seconds(lambda: read_ledger(tmp_path / "study")) for _ in range(3))
+    anew_s = wall_s(lambda: write_summary(tmp_path / "study"))
+    ledger_s = min(wall_s(lambda: read_ledger(tmp_path / "study")) for _ in range(3))
     assert {state.status for state in read_ledger(tmp_path / "study").values()} == {"finished"}
     info = {"own_s": own_s, "study_s": study_s, "overhead": study_s / own_s - 1, "ledger_s": ledger_s}
     info |= {"table_s": table_s, "table_anew_s": anew_s, "cpu_overhead": study_cpu_s / own_cpu_s - 1}
@@ -83,7 +73,7 @@ def bare_s(runs, folder, count):
     for process in processes:
         process.start()
     begin.wait(60)
-    took_s = seconds(lambda: [process.join() for process in processes])
+    took_s = wall_s(lambda: [process.join() for process in processes])
     assert [process.exitcode for process in processes] == [0] * count
     return took_s
 
@@ -93,11 +83,11 @@ def test_two_jobs_beside_one(benchmark, tmp_path):
 
     ``bare_times`` is what two processes without a study gain on this machine.
     """
-    runs = study(RUNS)
-    quiet = Console(file=io.StringIO())
-    one_s = seconds(lambda: run_study(runs, tmp_path / "one", 1, quiet))
-    two_s = seconds(lambda: benchmark.pedantic(run_study, (runs, tmp_path / "two", 2, quiet)))
-    times = one_s / two_s
-    bare = {count: bare_s(runs.runs, tmp_path / f"bare-{count}", count) for count in (1, 2)}
-    bare_times = bare[1] / bare[2]
+    runs, quiet = study(RUNS), Console(file=io.StringIO())
+    two_s = wall_s(lambda: benchmark.pedantic(run_study, (runs, tmp_path / "two", 2, quiet)))
+    bare = {count: bare_s(runs.runs, tmp_path / f"bare-{count}", count) for count in size((1, 2), (2,))}
+    if IS_LEAST:
+        return
+    one_s = wall_s(lambda: run_study(runs, tmp_path / "one", 1, quiet))
+    times, bare_times = one_s / two_s, bare[1] / bare[2]
     benchmark.extra_info |= {"one_s": one_s, "times": times, "bare_times": bare_times, "of_bare": times / bare_times}

@@ -84,7 +84,7 @@ def grid_of_runs(tmp_path_factory):
     """The runs of each cell of a grid."""
     out = tmp_path_factory.mktemp("grid")
     planned = grid(BASE, {"round.tmax_s": TMAX, "radio.bandwidth_hz": BAND_HZ}, range(SEEDS))
-    run_study(Study("grid", planned, TARGET), out, 2, Console(file=io.StringIO()))
+    run_study(Study("grid", planned, TARGET), out, size(2, 1), Console(file=io.StringIO()))
     cells = {}
     for run in planned:
         place = run.knobs["tmax_s"], run.knobs["bandwidth_hz"]

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sizes import size
+from whole_runs import TIMED, merged
 
 from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
@@ -70,25 +71,10 @@ def test_a_timing_only_round_beside_the_bare_driver_of_vsim(benchmark, tmp_path,
 
     Both take turns, and the least time of each counts, without the first round and what comes before it.
     """
-    settings = parse(
-        {
-            "rounds": rounds,
-            "devices": {"count": DEVICES},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "pretrain": True},
-            "selection": {"policy": "random"},
-            "round": {
-                "tmax_s": 600.0,
-                "payload_bits": 17_881_664.0,
-                "computes": "selected",
-                "delay_knowledge": "planned",
-                "admission": "count",
-                "count": participants,
-                "allocator": "equal_share",
-            },
-        },
-        "benchmark",
-    )
+    a_round = {"tmax_s": 600.0, "payload_bits": 17_881_664.0, "computes": "selected", "delay_knowledge": "planned"}
+    a_round |= {"admission": "count", "count": participants, "allocator": "equal_share"}
+    values = {"rounds": rounds, "devices": {"count": DEVICES}, "selection": {"policy": "random"}, "round": a_round}
+    settings = parse(merged(TIMED, values), "benchmark")
     profiles = {str(number): vsim.ClientProfile(1 + number / DEVICES, 100.0) for number in range(DEVICES)}
     quiet = logging.getLogger("vsim")
     quiet.setLevel(logging.ERROR)

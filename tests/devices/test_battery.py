@@ -67,25 +67,6 @@ def test_drawn_charges_are_uniform_and_do_not_depend_on_who_else_there_is():
     assert (start(4000) < 50.0).all()
 
 
-@given(st.lists(st.tuples(st.floats(0, 20), st.floats(0, 5)), max_size=12), st.floats(0.1, 3), st.floats(0, 3))
-def test_what_idling_takes_work_takes_and_what_is_left_is_what_there_was_and_the_charger_gave(
-    phases, idle_w, recharge_w
-):
-    battery = Batteries(1e9, 0.0, recharge_w, np.array([30.0]), np.zeros(1), np.zeros(1), idle_w)
-    now_s, spent_j = 0.0, 0.0
-    for length_s, power_w in phases:
-        end_s = min(now_s + length_s, battery.draw(0, power_w, now_s))
-        spent_j += power_w * (end_s - now_s)
-        # Empty: the work is over, and the rest of the phase passes at rest.
-        battery.draw(0, 0.0, end_s)
-        now_s = max(now_s + length_s, end_s)
-    there_j = 30.0 + recharge_w * now_s
-    accounted_j = spent_j + float(battery.idle_j(0, now_s)) + float(battery.charge_at(0, now_s))
-    if recharge_w <= idle_w or battery.charge_at(0, now_s) > 0:
-        assert accounted_j == pytest.approx(there_j, abs=1e-9 * there_j)
-    assert accounted_j <= there_j * (1 + 1e-12)
-
-
 PHASES = st.lists(st.tuples(st.floats(0, 20), st.floats(0, 5)), max_size=12)
 
 

@@ -122,19 +122,6 @@ def test_handovers_of_many_devices_are_those_of_a_plain_replay(seed, hysteresis_
             assert found.gain_to_db[device] == gain_db[expected[1], chord]
 
 
-def test_a_break_starts_the_time_anew_and_the_condition_must_hold_at_its_end():
-    """Chords of 0.1 s: 3.5 dB more for 0.3 s, once in a row, once with a break, once only just that long."""
-    for more_db, expected_s in (
-        ([0, 0, 3.5, 3.5, 3.5, 0, 0], 0.2 + 0.256),
-        ([0, 3.5, 3.5, 0, 3.5, 3.5, 3.5], 0.4 + 0.256),
-        ([3.5, 3.5, 3.0, 3.5, 3.5, 0, 0], math.inf),
-    ):
-        begin_s = 0.1 * np.arange(7)
-        chords = Chords(np.zeros(7, int), begin_s, begin_s + 0.1, *np.zeros((2, 7)))
-        found = first_handover(chords, np.array([np.zeros(7), more_db]))
-        assert found.t_s.item() == pytest.approx(expected_s, abs=1e-12)
-
-
 def handovers_per_metre(stations_m: np.ndarray, random: np.random.Generator) -> float:
     """Handovers by distance of 40 devices per metre, on straight ways of 1 km from uniform places of two hexagons."""
     count, way_m, zero = 40, 1000.0, np.zeros(40)

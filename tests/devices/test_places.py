@@ -38,9 +38,3 @@ def test_distances_are_those_of_the_positions_and_within_the_ring():
     assert distance_m.min() >= 50.0 * (1 - 1e-12)
     assert distance_m.max() <= 100.0
     assert not places.stations(ids, 0.0).any()
-
-
-def test_devices_that_stand_still_are_at_any_instant_where_they_were_at_the_start():
-    places, some = places_around_one_station(DevicesConfig(count=30), Streams(0)), np.array([7, 3])
-    for of in (places.positions_m, places.distances_m, places.stations):
-        assert np.array_equal(of(some, 1e6), of(some, 0.0))

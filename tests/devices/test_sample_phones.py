@@ -22,10 +22,3 @@ def test_speeds_and_links_have_the_spread_of_fedscales_phones():
     for values, middle, spread in ((phones.s_per_sample, 0.1812, 0.88), (phones.link_bps, 6.5e6, 1.17)):
         assert np.exp(np.log(values).mean()) == pytest.approx(middle, rel=0.03)
         assert np.log(values).std() == pytest.approx(spread, rel=0.03)
-
-
-def test_a_phone_is_a_function_of_its_number():
-    assert (
-        generated_phones(3, Streams(4)).s_per_sample.tolist()
-        == generated_phones(9, Streams(4)).s_per_sample[:3].tolist()
-    )

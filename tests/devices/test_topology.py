@@ -120,27 +120,6 @@ def test_a_broken_file_is_one_line_that_names_file_and_key(tmp_path, old, new, m
     assert str(path) in str(refused.value)
 
 
-def test_messages_of_different_sizes_take_their_own_time_and_nothing_takes_none():
-    """Three cells by hand: metro fibre of 1 Gbit/s and 1 ms, a long link of 200 Mbit/s and 20 ms."""
-    backhaul = make_backhaul(load_topology("three-cells"), BITS, hierarchical=True)
-    station, bits = np.array([2, 0, 2, 1]), np.array([1e6, 2e6, 0.0, 1e6])
-    metro_s, long_s = 0.001 + bits / 1e9, 0.02 + bits / 200e6
-    assert backhaul.upload_s(station, bits).tolist() == pytest.approx(metro_s.tolist())
-    some = bits > 0
-    from_edge = np.where(some, metro_s, 0.0)
-    assert backhaul.download_s(station, bits, from_cloud=False).tolist() == pytest.approx(from_edge.tolist())
-    from_cloud = np.where(some, metro_s + long_s, 0.0)
-    assert backhaul.download_s(station, bits, from_cloud=True).tolist() == pytest.approx(from_cloud.tolist())
-    alike = np.full(4, 1e6)
-    for at_once in (alike, alike[:1], alike[:0]):
-        apart = [float(backhaul.upload_s(station[[k]], alike[[k]])[0]) for k in range(len(at_once))]
-        assert backhaul.upload_s(station[: len(at_once)], at_once).tolist() == apart
-    assert backhaul.of_station_s(3e6).tolist() == pytest.approx([0.001 + 3e6 / 1e9] * 3)
-    assert backhaul.to_cloud_s(3e6).tolist() == pytest.approx([0.02 + 3e6 / 200e6] * 2)
-    flat = make_backhaul(load_topology("three-cells"), BITS, hierarchical=False)
-    assert flat.upload_s(station, bits).tolist() == pytest.approx((metro_s + long_s).tolist())
-
-
 def test_all_messages_take_the_path_that_is_quickest_for_a_model():
     """Models go round by the fast links; a message of no bits would be quicker on the slow one, but follows them."""
     stations = [Station(name="far", x_m=0.0, y_m=0.0), Station(name="near", x_m=1.0, y_m=0.0)]

@@ -25,7 +25,8 @@ from edgesim.learning.federation import make_federation
 from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
-from edgesim.traces.availability import Availability
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.intervals import Intervals
 
 NOISE_W_PER_HZ = 1e-20
 UPLOAD_W = 10 ** ((23 - 30) / 10) / 0.35
@@ -48,27 +49,10 @@ class GoldenWorld(World):
         return np.full(len(ids), 0.1 - 0.2 * np.log(1 - quantile))
 
 
-@dataclass(frozen=True)
-class Leaves(Availability):
+def leaves(device: int = 0, t_s: float = np.inf) -> IntervalTable:
     """Everybody is there, but one device leaves at an instant."""
-
-    device: int = -1
-    t_s: float = np.inf
-
-    def available(self, ids, t_s):
-        return np.ones(len(ids), dtype=bool)
-
-    def available_until(self, ids, t_s, horizon_s=np.inf):
-        return np.where(ids == self.device, self.t_s, np.inf)
-
-    def next_available(self, ids, t_s):
-        return np.broadcast_to(t_s, len(ids))
-
-    def next_time_with(self, count, t_s):
-        return t_s
-
-    def next_change(self, t_s):
-        return self.t_s if t_s < self.t_s else np.inf
+    ends_s = np.where(np.arange(3) == device, t_s, np.inf)
+    return IntervalTable(Intervals(np.arange(3), np.zeros(3), ends_s, np.full(3, np.inf), "golden"), "absent")
 
 
 class InOrder:
@@ -113,7 +97,7 @@ def play(folder: Path, order, availability=None, rounds=1, selector=InOrder, sec
     real = make_world(config, streams)
     noise = {"noise_dbm_per_hz": 10 * np.log10(NOISE_W_PER_HZ) + 30, "noise_figure_db": 0.0}
     environment = real.environment.model_copy(update=noise)
-    world = GoldenWorld(config, streams, real.population, real.places, environment, availability or Leaves())
+    world = GoldenWorld(config, streams, real.population, real.places, environment, availability or leaves())
     learner = TimingOnlyLearner(config, make_federation(config, streams), streams)
     return serve(folder, config, rounds, world, selector(order), learner, 1e6)
 

@@ -5,17 +5,12 @@ import pytest
 from golden import UPLOAD_W, assert_rows, play
 from hypothesis import given
 from hypothesis import strategies as st
-from whole_runs import TIMED
-from whole_runs import play as simulate
 
 from edgesim.devices.battery import Batteries
 from edgesim.engine.check_in import next_time_with
-from edgesim.folder.records import SCHEMAS
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.search import Search
-
-CELL = {"seed": 5, "rounds": 25, "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8}}
 
 
 def test_devices_whose_batteries_empty_drop_out_at_that_instant(tmp_path):
@@ -49,14 +44,6 @@ def test_the_next_round_begins_when_enough_devices_have_their_reserve_again(tmp_
     assert rounds["candidates"].tolist() == [3, at_least]
 
 
-def test_a_device_below_its_reserve_is_no_candidate(tmp_path):
-    # Of 2 J, 1.144 J, 0.715 J and, not scheduled, 0.6 J are left, and nothing charges them.
-    for share, candidates in ((0.3, [3, 3]), (0.35, [3, 2]), (0.5, [3, 1]), (0.6, [3])):
-        sections = {"devices": {"battery_j": 2.0, "battery_reserve": share}}
-        played = play(tmp_path / str(share), [0, 1, 2], rounds=2, sections=sections)
-        assert played.rounds["candidates"].tolist() == candidates
-
-
 TABLES = st.lists(st.lists(st.integers(0, 40), max_size=6, unique=True), min_size=2, max_size=5)
 
 
@@ -82,21 +69,6 @@ def test_the_first_instant_with_enough_devices_there_and_charged_is_that_of_a_se
     instants = sorted({t_s} | {float(at) for span in spans for at in span} | set(missing_j))
     expected = next((at_s for at_s in instants if at_s >= t_s and enough(at_s)), np.inf)
     assert next_time_with(wanted, table, batteries, np.arange(count), t_s, Search()) == expected
-
-
-def test_a_battery_that_is_never_short_changes_no_event(tmp_path):
-    mains, battery = (simulate(tmp_path / str(of), TIMED, CELL, devices=of) for of in ({}, {"battery_j": 1e6}))
-    for table in set(SCHEMAS) - {"timing", "metrics"}:
-        file = f"{table}.parquet"
-        assert (mains.folder / file).read_bytes() == (battery.folder / file).read_bytes(), table
-
-
-def test_a_run_whose_devices_run_down_for_good_ends_and_says_why(tmp_path):
-    played = simulate(tmp_path, TIMED, CELL, devices={"battery_j": 8.0}, rounds=200)
-    assert played.facts["status"] == "finished"
-    assert "fewer than 1 devices are ever available and charged again" in played.facts["reason"]
-    assert 0 < len(played.rounds) < 200
-    assert played.rounds["energy_j"].sum() <= 30 * 8.0
 
 
 def test_a_search_for_devices_that_never_meet_gives_up_with_one_line(monkeypatch):

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from whole_runs import TIMED, merged, write_rows
+from whole_runs import TIMED, merged
+from whole_runs import phones as own_phones
 from whole_runs import play as simulate
 
 from edgesim.learning.algorithms import ALGORITHMS
@@ -83,9 +84,7 @@ COUNT = {"admission": "count", "count": 6}
 
 def phones(folder):
     """Sections of devices with links of their own."""
-    rows = [(k, 0.0001 * (k + 1), 4e6 + 1e6 * k) for k in range(6)]
-    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", rows)
-    return {"devices": {"profile": profile}, "radio": {"sharing": "own"}}
+    return own_phones(folder, *((0.0001 * (k + 1), 4e6 + 1e6 * k) for k in range(6)))
 
 
 @pytest.mark.parametrize("way", ["least", "equal share", "own links"])
@@ -102,24 +101,6 @@ def test_an_upload_is_that_of_a_run_in_which_all_send_as_much(way, play, tmp_pat
     pd.testing.assert_frame_equal(of(uneven, 1, (3, 4)), of(thrice, 1, (3, 4)), check_exact=True)
     assert of(uneven, 1, (1, 2))["bits"].to_numpy() == pytest.approx(2 * BITS)
     assert of(uneven, 1, (3, 4))["bits"].to_numpy() == pytest.approx(3 * BITS)
-
-
-def test_a_proportional_share_goes_by_what_each_sends(play):
-    rows = uploads(play("uneven", round={**COUNT, "allocator": "proportional"}))
-    for number, times in ((1, 2), (2, 2), (3, 3), (4, 3)):
-        here = rows[rows["round"] == number].set_index("device")["bandwidth_hz"]
-        assert here[[0, 2, 4]].to_numpy() == pytest.approx(40e6 / (3 + 3 * times))
-        assert here[[1, 3, 5]].to_numpy() == pytest.approx(40e6 * times / (3 + 3 * times))
-
-
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_a_common_finish_is_common_to_all_sizes(sharing, play):
-    rows = uploads(play("uneven", radio={"sharing": sharing, "bandwidth_hz": 40e6}, round={"leftover": "equal_finish"}))
-    expected = BITS * np.where(rows["device"] % 2 == 1, np.where(rows["round"] < 3, 2, 3), 1)
-    assert rows["bits"].to_numpy() == pytest.approx(expected)
-    if sharing == "reserved":
-        ends = rows.groupby("round")["t_end_s"]
-        assert (ends.max() - ends.min()).to_numpy() == pytest.approx(0, abs=1e-6)
 
 
 def test_the_least_band_admits_fewer_devices_that_send_more(play):
@@ -213,18 +194,6 @@ def test_a_download_over_an_own_link_takes_as_long_as_its_bits(play, tmp_path):
     assert sorted(set(loads["device"])) == [0, 2, 4]
     took_s = loads["t_end_s"] - loads["t_start_s"]
     assert took_s.to_numpy() == pytest.approx((2 * BITS / (4e6 + 1e6 * loads["device"])).to_numpy())
-
-
-def test_a_latecomer_goes_on_with_its_own_bits(play):
-    """Planned on the median, uneven uploads come late; each brings what its round began with."""
-    planned = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5, "close": "arrivals", "tmax_s": 0.5}
-    played = play("uneven", bits=3e6, round=planned, devices={"count": 12, "mu_samples_per_s": 400.0})
-    late = played.updates[played.updates["staleness"] > 0]
-    assert len(late) > 0
-    sent = uploads(played).groupby(["device", "task"])["bits"].sum()
-    for row in played.updates.itertuples():
-        times = (2 if row.task < 3 else 3) if row.device % 2 else 1
-        assert sent[row.device, row.task] == pytest.approx(times * 3e6)
 
 
 SILENT = {

@@ -1,75 +1,27 @@
 """Availability drawn by rounds holds from a round's start to its end, whatever the protocol makes of it."""
 
-import tomllib
-
 import numpy as np
 import pytest
+from refusals import in_one_line
 from whole_runs import TIMED
 from whole_runs import play as simulate
 
 from edgesim.analysis.check import run_faults
-from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 DEVICES, SEED = 12, 4
-HALF = {"model": "bernoulli", "probability": 0.5}
 LATE = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.3}
 BASE = {"seed": SEED, "devices": {"count": DEVICES}, "round": {"payload_bits": 17_881_664.0}}
 
 
-def run(folder, rounds=60, availability=HALF, devices=None, interruption="abort", policy="random", **knobs):
-    there, more = {**availability, "interruption": interruption}, {"devices": devices or {}, "round": knobs}
-    return simulate(folder, TIMED, BASE, more, rounds=rounds, availability=there, selection={"policy": policy})
+def run(folder, rounds, devices=None, interruption="abort", **knobs):
+    there = {"model": "bernoulli", "probability": 0.5, "interruption": interruption}
+    return simulate(folder, TIMED, BASE, rounds=rounds, availability=there, devices=devices or {}, round=knobs)
 
 
-def draws(slots, probability=0.5):
+def draws(slots):
     """Who is there in each slot by the law itself, [slots, devices]."""
-    return Streams(SEED).uniform("availability", np.arange(DEVICES), np.arange(slots)[:, None]) < probability
-
-
-@pytest.mark.parametrize("interruption", ["abort", "pause"])
-@pytest.mark.parametrize(
-    "knobs", [{"leftover": "equal_finish"}, {"admission": "count", "count": 5, "allocator": "equal_share"}], ids=str
-)
-@pytest.mark.parametrize("model", [HALF, {"model": "markov"}], ids=str)
-def test_nobody_leaves_in_the_middle_of_a_round(tmp_path, model, knobs, interruption):
-    played = run(tmp_path / "run", 60, model, interruption=interruption, **knobs)
-    assert played.rounds["dropped"].sum() == 0
-    assert not set(played.activities["outcome"]) & {"dropped", "paused"}
-    assert played.rounds["selected"].sum() > 100
-
-
-def test_the_candidates_of_a_round_are_those_drawn_for_it_under_every_policy_and_close(tmp_path):
-    there = draws(60)
-    assert there.any(axis=1).all()
-    for policy, knobs in (("random", {}), ("best-channel", {"leftover": "equal_finish"}), ("random", {"tmax_s": 2.0})):
-        played = run(tmp_path / f"{policy}-{len(knobs)}-{knobs.get('tmax_s')}", policy=policy, **knobs)
-        assert played.rounds["candidates"].tolist() == there.sum(axis=1).tolist()
-        for number, mine in played.activities.groupby("round"):
-            assert there[number - 1, mine["device"].unique()].all()
-
-
-def test_each_wait_for_enough_devices_lasts_a_deadline_and_has_a_draw_of_its_own(tmp_path):
-    rounds = run(tmp_path / "run", 40, min_candidates=8, close="deadline", tmax_s=1.5).rounds
-    counts = draws(5000).sum(axis=1)
-    slots = np.flatnonzero(counts >= 8)[:40]
-    assert rounds["candidates"].tolist() == counts[slots].tolist()
-    assert rounds["t_start_s"].to_numpy() == pytest.approx(slots * 1.5)
-    assert len(slots) < slots[-1]
-
-
-@pytest.mark.parametrize(("limit", "most"), [("STEP_LIMIT", 50), ("DRAW_LIMIT", 49 * 2 * 12)])
-def test_a_wait_that_does_not_end_is_given_up_with_the_remedy(tmp_path, monkeypatch, limit, most):
-    monkeypatch.setattr(f"edgesim.engine.check_in.{limit}", most)
-    rare = {"model": "bernoulli", "probability": 0.01}
-    said = (
-        r"^no round was finished: fewer than 12 devices are ever available again, as far as was searched \(up to 50 s "
-        r"of the 30 years of availability\.search_s, since .*; raise availability\.probability .*, or lower round\.min"
-    )
-    with pytest.raises(EdgesimError, match=said):
-        run(tmp_path / "run", 5, rare, min_candidates=12)
+    return Streams(SEED).uniform("availability", np.arange(DEVICES), np.arange(slots)[:, None]) < 0.5
 
 
 @pytest.mark.parametrize("interruption", ["abort", "pause", "ignore"])
@@ -122,21 +74,9 @@ def test_batteries_are_charged_while_the_server_waits_and_one_that_never_is_ends
     assert 0 < len(empty.rounds) < 60
 
 
-def test_the_config_of_a_run_says_its_slots_and_reads_back(tmp_path):
-    def written(name, availability, **knobs):
-        run(tmp_path / name, 1, availability, **knobs)
-        return tomllib.loads((tmp_path / name / "config.toml").read_text())
-
-    found = written("rounds", HALF)
-    assert found["availability"] == {**HALF, "slots": "rounds", "interruption": "abort"}
-    assert simulation.why_run(tmp_path / "rounds", simulation.complete(parse(found, "test"))) is None
-    assert written("seconds", {**HALF, "slot_s": 0.3})["availability"] == {
-        **HALF, "slot_s": 0.3, "interruption": "abort",
-    }  # fmt: skip
-    assert written("solar", {"model": "solar"}, tmax_s=2.0)["availability"]["slot_s"] == 2.0
-    without = {"protocol": "asynchronous", "admission": "count", "count": 3, "tmax_s": 2.0}
-    assert written("no rounds", HALF, **without)["availability"] == {**HALF, "slot_s": 2.0, "interruption": "abort"}
-    for protocol in ("asynchronous", "buffered"):
-        with pytest.raises(EdgesimError, match=r"availability\.slots = 'rounds' needs round\.protocol = 'synchronous'"):
-            run(tmp_path / "refused", 1, {**HALF, "slots": "rounds"}, **without | {"protocol": protocol})
-        assert not (tmp_path / "refused").exists()
+@pytest.mark.parametrize("protocol", ["asynchronous", "buffered"])
+def test_slots_by_rounds_are_refused_without_rounds(tmp_path, protocol):
+    half = {"model": "bernoulli", "probability": 0.5, "slots": "rounds"}
+    knobs = {"protocol": protocol, "admission": "count", "count": 3}
+    with in_one_line(r"availability\.slots = 'rounds' needs round\.protocol = 'synchronous'"):
+        simulate(tmp_path / "run", TIMED, BASE, availability=half, round=knobs)

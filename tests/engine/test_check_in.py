@@ -1,6 +1,5 @@
 """The server's sleep: it wakes at instants at which what it waits for holds, or says that it cannot."""
 
-import re
 import signal
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -15,7 +14,6 @@ from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Clock
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.report import Totals
-from edgesim.folder.records import read_run, read_table
 from edgesim.traces.availability import Availability
 from edgesim.traces.search import Search
 
@@ -62,20 +60,6 @@ def test_repeated_recordings_of_different_length_and_fractional_times_do_not_sto
         mine = acts[acts["device"] == device]
         begun_s, ended_s = mine["t_start_s"].to_numpy() % length_s, mine["t_end_s"].to_numpy() % length_s
         assert np.all((begun_s >= start_s) & (ended_s <= end_s + 1e-9))
-
-
-def test_a_run_whose_devices_do_not_meet_again_in_sight_ends_and_says_so(tmp_path):
-    # Device 0 is there at even seconds alone, device 1 at odd ones.
-    trace = table(tmp_path, "device,start_s,end_s,length_s", [(0, 0, 1, 2), (1, 1, 2, 4), (1, 3, 4, 4)], "wrap")
-    said = (
-        "no round was finished: fewer than 2 devices are ever available again, as far as was searched (30 years, "
-        "availability.search_s)"
-    )
-    with pytest.raises(EdgesimError, match=f"^{re.escape(said)}$"):
-        run(tmp_path / "run", 5, trace, devices={"count": 2}, min_candidates=2)
-    facts = read_run(tmp_path / "run")
-    assert (facts["status"], facts["reason"]) == ("failed", said)
-    assert read_table(tmp_path / "run", "rounds").empty
 
 
 class Contradicts(Availability):

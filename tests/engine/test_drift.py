@@ -5,28 +5,19 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from small_runs import DRIFTS as LAWS
 from whole_runs import Played, configs, merged
 from whole_runs import play as simulate
 
 from edgesim.base.errors import EdgesimError
 from edgesim.engine.make_world import make_world
 from edgesim.learning.drift.law import When
-from edgesim.learning.drift.moving import Drawn
-from edgesim.learning.drift.rotation import Rotation
 from edgesim.learning.federation import make_federation
 from edgesim.selection.pure_drift import PureDrift
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 BITS = 3e6
-LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)
-LAWS = {
-    "rotation": {"law": "rotation", "classes": [2, 3]},
-    "swap": {"law": "swap", "t_s": 4.1, "before": [LOW], "after": [HIGH]},
-    "gradual": {"law": "gradual", "start_s": 1.0, "end_s": 6.0, "before": [LOW, HIGH], "after": [HIGH, LOW]},
-    "recurring": {"law": "recurring", "mixes": [[LOW], [HIGH]], "durations_s": [1.7, 2.1]},
-    "arrival": {"law": "arrival", "rate_per_s": 1.5, "pool": "iid_partition"},
-}
 PROTOCOLS = {
     "synchronous": {"admission": "count", "count": 4, "tmax_s": 2.0},
     "late": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5, "tmax_s": 0.6},
@@ -82,8 +73,7 @@ def trained_on(played):
     return found
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("law", "protocol"), [*zip(LAWS, [*PROTOCOLS, "synchronous"], strict=True)])
 def test_a_timing_only_run_sees_the_same_events_and_data(law, protocol, play, timed):
     both = play(law, protocol), timed(law, protocol)
     for name in ("activities", "devices"):
@@ -130,30 +120,6 @@ def test_a_device_computes_for_as_long_as_its_data_of_that_instant_take(protocol
     assert len(set(sizes)) > 4
 
 
-@pytest.mark.parametrize("law", ["rotation", "swap", "arrival"])
-def test_samples_are_listed_for_devices_that_train_alone(law, play, monkeypatch):
-    listed, find = set(), Drawn.samples_of
-    monkeypatch.setattr(Drawn, "samples_of", lambda held, device: listed.add(device) or find(held, device))
-    play(law, round={"computes": "selected"}, **TIMED)
-    assert not listed
-    assert set(play(law, round={"computes": "selected"}, rounds=1).updates["device"]) == listed
-    assert len(listed) < 8
-
-
-@pytest.mark.parametrize("law", ["rotation", "gradual"])
-def test_data_are_the_same_for_every_policy_of_a_seed_and_others_with_another_seed(law, play):
-    found = [
-        trained_on(play(law, round={"close": "deadline"}, **TIMED, selection={"policy": policy}, seed=seed))
-        for policy, seed in (("random", 0), ("best-channel", 0), ("random", 1))
-    ]
-    both = found[0].keys() & found[1].keys()
-    assert len(both) > 10
-    assert found[0].keys() != found[1].keys()
-    assert all((found[0][key] == found[1][key]).all() for key in both)
-    if law == "rotation":
-        assert any((found[0][key] != found[2][key]).any() for key in found[0].keys() & found[2].keys())
-
-
 def test_policies_compare_with_the_round_before_and_take_the_run_as_their_horizon(play, monkeypatch):
     views = []
 
@@ -196,7 +162,6 @@ def test_a_drift_that_aliases_is_noted(play):
 
 
 ROTATION, SWAP = ({"drift": LAWS[law]} for law in ("rotation", "swap"))
-POOLS = {"drift": LAWS["rotation"] | {"pool": "iid_partition"}, "devices": {"count": 300}}
 
 
 @pytest.mark.whole_family
@@ -211,44 +176,9 @@ POOLS = {"drift": LAWS["rotation"] | {"pool": "iid_partition"}, "devices": {"cou
         (SWAP | TIMED | {"data": {"dataset": "none"}}, r"law = 'swap' does not go with data\.dataset = 'none'"),
         ({"drift": LAWS["swap"] | {"t_s": -1.0}}, r"^law 'swap': drift.t_s: input should be greater than 0 \(got"),
         ({"drift": {"law": "swap", "t_s": 1.0}}, r"^law 'swap': drift.before: field required$"),
-        (POOLS, r"^drift.pool: the pool of device \d+ has 0 samples of class \d"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_dealt_is_refused_before_anything_is_written(sections, message, tmp_path):
     with pytest.raises(EdgesimError, match=message):
         simulate(tmp_path / "run", sections)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_finished_run_is_found_again_by_its_own_config(timed):
-    folder = timed("arrival", "synchronous").folder
-    assert simulate(folder, simulation.records.read_config(folder)).result.reused
-
-
-@pytest.mark.parametrize("law", ["rotation", "gradual"])
-def test_data_are_dealt_to_those_devices_that_are_asked_about(law):
-    config = configs({"rounds": 10, "devices": {"count": 40}, "learning": {"pretrain": True}})
-    config = config(drift=LAWS[law]).resolved()
-    every, few, when = np.arange(40), np.array([31, 4]), When(3, 1, 2.5)
-    drift = make_federation(config, Streams(1)).drift
-    whole = np.asarray(drift.at(when).class_counts)
-    held = make_federation(config, Streams(1)).drift.at(when)
-    asked = []
-    compute = held.class_counts._compute
-    held.class_counts._compute = lambda ids: asked.append(ids.tolist()) or compute(ids)
-    assert held.class_counts[few].tolist() == whole[few].tolist()
-    assert held.sizes[few].tolist() == whole[few].sum(axis=1).tolist()
-    assert len(held.samples_of(4)) == whole[4].sum()
-    assert asked == [[31, 4]]
-    assert held.class_counts[every].tolist() == whole.tolist()
-
-
-def test_without_rounds_a_task_on_moving_data_deals_them_to_its_own_device(play, monkeypatch):
-    """Data of all devices are dealt where the policy chooses among them: for each model, and before the first one."""
-    dealt, draws = [], Rotation._draws
-    monkeypatch.setattr(
-        Rotation, "_draws", lambda self, fleet, turn, ids: dealt.append(len(ids)) or draws(self, fleet, turn, ids)
-    )
-    play("rotation", "asynchronous", rounds=30, devices={"count": 60}, drift={"clock": "seconds"})
-    assert dealt.count(1) >= 20
-    assert dealt.count(60) <= 31

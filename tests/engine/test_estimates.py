@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from golden import InOrder, Leaves, play
+from golden import InOrder, leaves, play
 
 ROWS = np.arange(3)
 
@@ -46,7 +46,7 @@ def test_the_estimates_is_what_the_scheduler_plans_with(tmp_path):
         )
 
     witness = Witness([0, 1, 2], question)
-    play(tmp_path, [0, 1, 2], Leaves(1, 0.8), selector=witness)
+    play(tmp_path, [0, 1, 2], leaves(1, 0.8), selector=witness)
     (places, ready_s, due_s, alone_s, halved_s, leaves_s, room_bits) = witness.answers[0]
     # Least bandwidths 130, 228 and 421 kHz: two fit into 500 kHz.
     assert places == 2
@@ -62,7 +62,7 @@ def test_the_estimates_is_what_the_scheduler_plans_with(tmp_path):
 
 
 def test_stays_are_counted_from_the_start_of_their_round(tmp_path):
-    stays_s = ask(tmp_path, [0, 1, 2], lambda of: of.leaves_s(ROWS, 2.0).tolist(), Leaves(1, 1.8), 2)
+    stays_s = ask(tmp_path, [0, 1, 2], lambda of: of.leaves_s(ROWS, 2.0).tolist(), leaves(1, 1.8), 2)
     assert stays_s == [[np.inf, 1.8, np.inf], [np.inf, pytest.approx(0.8), np.inf]]
 
 

@@ -5,14 +5,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from whole_runs import Played, merged, play, slow_but
+from whole_runs import Played, play, slow_but
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.folder.records import SCHEMAS, read_config, read_run, read_table
+from edgesim.folder.records import SCHEMAS, read_table
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.learner import TorchLearner
-from edgesim.simulation import composition as simulation
 
 HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
 TESTED = ["test_loss", "test_accuracy", "macro_f1"]
@@ -75,21 +74,6 @@ def test_an_instant_at_which_a_round_ends_falls_to_the_model_that_it_makes(tmp_p
     assert instants(played).index.tolist() == [3, 6, 9]
 
 
-@pytest.mark.parametrize(
-    ("every_s", "ends", "rounds", "models", "at_s"),
-    [
-        # Before the first model the start model is in force.
-        (0.25, {"stop_at_s": 1.6}, {"close": "deadline"}, [0, 0, 0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0, 1.25, 1.5]),
-        # An instant at the end of the last round is told once.
-        (1.0, {"stop_at_s": None, "rounds": 4}, {"close": "deadline", "tmax_s": 1.0}, [1, 2, 3, 4], [1.0, 2, 3, 4]),
-    ],
-)  # fmt: skip
-def test_instants_belong_to_the_model_in_force(tmp_path, every_s, ends, rounds, models, at_s):
-    played = run(tmp_path, {"every_s": every_s}, PROTOCOLS["synchronous"] | rounds, **ends)
-    assert instants(played).index.tolist() == models
-    assert instants(played).tolist() == at_s
-
-
 def test_the_last_model_of_a_frame_is_tested_at_its_rows_end_and_the_best_is_kept(tmp_path):
     """So often that every model is tested, the further frame starts from the best one, as when testing each round."""
     data = {"dataset": str(HUNDRED), "samples_per_device": 6}
@@ -102,19 +86,6 @@ def test_the_last_model_of_a_frame_is_tested_at_its_rows_end_and_the_best_is_kep
     assert (often.folder / "model.safetensors").read_bytes() == (every.folder / "model.safetensors").read_bytes()
     assert seldom.rounds.loc[seldom.rounds["test_accuracy"].notna(), "round"].tolist() == [3, 6]
     assert instants(seldom).to_dict() == pytest.approx({3: 2.4, 6: 4.8})
-
-
-def test_an_interrupted_run_keeps_the_rows_whose_models_were_not_tested_yet(tmp_path):
-    def stop(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    values = merged(BASE, {"stop_at_s": None, "rounds": 9, "evaluation": {"every_s": 1000.0}})
-    with pytest.raises(KeyboardInterrupt):
-        simulation.run(parse(values, "test"), tmp_path, stop)
-    assert read_run(tmp_path)["status"] == "interrupted"
-    assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2, 3]
-    assert set(read_table(tmp_path, "activities")["round"]) == {1, 2, 3}
 
 
 def test_a_model_that_diverged_is_named_by_the_round_that_made_it(tmp_path, monkeypatch):
@@ -131,13 +102,6 @@ def test_a_model_that_diverged_is_named_by_the_round_that_made_it(tmp_path, monk
     result = play(tmp_path, BASE, more).result
     assert (result.status, result.reason.partition(":")[0]) == ("failed", "round 2")
     assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2]
-
-
-def test_the_written_config_of_a_run_tested_by_time_reproduces_it(tmp_path):
-    run(tmp_path / "a", {"every_s": 1.0})
-    play(tmp_path / "b", read_config(tmp_path / "a"))
-    for table in ("rounds", "metrics"):
-        assert (tmp_path / "a" / f"{table}.parquet").read_bytes() == (tmp_path / "b" / f"{table}.parquet").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """One round, row by row: every table of the specification's golden round (see golden.py)."""
 
 import pytest
-from golden import UPLOAD_W, Leaves, assert_rows, play
+from golden import UPLOAD_W, assert_rows, leaves, play
 
 COUNTS = ["candidates", "selected", "arrived", "late", "dropped"]
 FIRST, SECOND = (0, "compute", 0, 0.2, "done", 0, 0), (1, "compute", 0, 0.5, "done", 0, 0)
@@ -14,7 +14,7 @@ PLANNED = {"delay_knowledge": "planned"}
 
 @pytest.mark.whole_family
 @pytest.mark.parametrize(
-    ("order", "leaves", "knobs", "rows", "end_s", "counts", "bits_up"),
+    ("order", "leave", "knobs", "rows", "end_s", "counts", "bits_up"),
     [
         ([0, 1, 2], (), {}, [FIRST, FIRST_SENDS, SECOND, SECOND_SENDS, THIRD_IN_VAIN], 1.0, [3, 2, 2, 0, 0], 2e6),
         # The device that leaves mid-upload is dropped then, and the round waits for the deadline.
@@ -45,9 +45,9 @@ PLANNED = {"delay_knowledge": "planned"}
     ids=["known", "leaves", "equal finish", "reported", "planned", "late", "nobody", "selected"],
 )  # fmt: skip
 def test_the_rows_of_a_round_are_those_of_the_specification(
-    tmp_path, order, leaves, knobs, rows, end_s, counts, bits_up
+    tmp_path, order, leave, knobs, rows, end_s, counts, bits_up
 ):
-    played = play(tmp_path, order, Leaves(*leaves), **knobs)
+    played = play(tmp_path, order, leaves(*leave), **knobs)
     assert_rows(played.activities, rows)
     round_ = played.rounds.iloc[0]
     assert round_["t_end_s"] == pytest.approx(end_s, abs=1e-9)
@@ -72,7 +72,7 @@ def test_reports_that_come_too_late_are_no_candidates(tmp_path):
 
 
 def test_a_silent_drop_out_keeps_the_server_waiting_for_reports_until_report_by_s(tmp_path):
-    played = play(tmp_path, [1, 0], Leaves(2, 0.3), delay_knowledge="reported", report_by_s=0.55)
+    played = play(tmp_path, [1, 0], leaves(2, 0.3), delay_knowledge="reported", report_by_s=0.55)
     assert_rows(played.activities[-1:], [(2, "compute", 0.0, 0.3, "dropped", 0, 0)])
     assert set(played.uploads["t_start_s"]) == {0.55}
 

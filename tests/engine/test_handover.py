@@ -5,22 +5,22 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from cell_files import plain_channel, write_cells
-from stopped_runs import assert_stops_change_nothing
-from whole_runs import Played, merged, play, slow_but, write_rows
+from edited_runs import forget_digests
+from stopped_runs import assert_stops_change_nothing, stop_at
+from whole_runs import merged, play, slow_but, write_rows
 
 from edgesim.analysis.band_use import use_by_station
 from edgesim.analysis.check import run_faults
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.engine.make_world import make_world
-from edgesim.folder.records import NoTables
-from edgesim.folder.rows_file import HANDOVERS, WAYS
+from edgesim.folder.records import NoTables, read_table
+from edgesim.folder.rows_file import WAYS
 from edgesim.simulation.complete import complete
 from edgesim.simulation.simulation import Simulation
-from edgesim.streams import Streams
 
 MBIT = 1e6
 TIMED = {"data": {"dataset": "none"}, "learning": {"training": "none"}}
@@ -49,19 +49,6 @@ def values(folder: Path, ways: list[tuple[float, float]], **sections: object) ->
     return merged(TIMED, base, sections)
 
 
-class Handed(Played):
-    """A run with its table of handovers."""
-
-    @property
-    def handovers(self) -> pd.DataFrame:
-        return HANDOVERS.read(self.folder)
-
-
-def run(folder: Path, *parts: dict[str, object], **sections: object) -> Handed:
-    played = play(folder, *parts, **sections)
-    return Handed(played.folder, played.result)
-
-
 BUFFER = {"protocol": "buffered", "allocator": "least"}
 WORKED = [(100.0, 30.0)]
 WORKED_S, SENT = 6.089333333333, 11_041_339.560650688
@@ -78,7 +65,7 @@ def test_the_worked_upload_across_a_handover_has_all_of_both_bands(tmp_path, upl
     if protocol == "none":
         # On reserved bandwidth, of which the one place at work has the band of either cell.
         given = values(tmp_path, WORKED, round=BUFFER, handover=handover)
-    played = run(tmp_path / "run", given)
+    played = play(tmp_path / "run", given)
     rows = played.uploads[:2]
     ends_s = [WORKED_S, end_s]
     assert rows["t_end_s"].tolist() == pytest.approx(ends_s, abs=1e-9)
@@ -97,64 +84,25 @@ def test_the_worked_upload_across_a_handover_has_all_of_both_bands(tmp_path, upl
     assert rows["energy_j"].tolist() == pytest.approx(joules.tolist())
 
 
-def test_an_upload_may_be_lost(tmp_path):
-    played = run(tmp_path / "run", values(tmp_path, WORKED, handover={"upload": "lost"}))
-    assert played.uploads["outcome"].tolist() == ["dropped"]
-    assert played.uploads["t_end_s"].tolist() == pytest.approx([WORKED_S], abs=1e-9)
-    assert played.rounds["dropped"].tolist() == [1]
-    assert played.updates.empty
-
-
 def test_on_reserved_bandwidth_the_new_cell_plans_what_is_left(tmp_path):
     """On the gain at the handover, to the deadline: 28,958,660 bits in 9.9 - 6.139 s, with the path known exactly."""
     for knowledge in ("present", "known"):
         given = values(tmp_path, WORKED, round={"path_knowledge": knowledge})
-        rows = run(tmp_path / knowledge, given).uploads
+        rows = play(tmp_path / knowledge, given).uploads
         assert rows["bits"].sum() == pytest.approx(40 * MBIT)
         end_s = rows["t_end_s"].iloc[1]
         # The way comes nearer to the new station, so that the present gain is less than those to come.
         assert end_s == pytest.approx(9.9, abs=1e-6) if knowledge == "known" else end_s < 9.5
 
 
-def test_a_full_cell_is_waited_for_in_order_of_instant_and_device(tmp_path):
-    """Device 0 has all of the east's band until it ends; 1 and 2 come at one instant, 3 later."""
-    ways = [(450.0, 0.0), (100.0, 30.0), (100.0, 30.0), (85.0, 30.0)]
-    knobs = {"payload_bits": 150 * MBIT, "tmax_s": 22.0}
-    played = run(tmp_path / "run", values(tmp_path, ways, round=knobs, radio={"bandwidth_hz": 2e6}))
-    uploads, told = played.uploads, played.handovers.sort_values(["t_s", "device"])
-    assert told["device"].tolist() == [1, 2, 3]
-    free_s = uploads.query("device == 0")["t_end_s"].item()
-    again = uploads[uploads["t_start_s"] > told["t_s"].min()].query("device != 0")
-    assert again.sort_values("device")["t_start_s"].min() == pytest.approx(max(free_s, WORKED_S + 0.05), abs=1e-9)
-    # At no instant does a cell carry more than its band.
-    for start_s in again["t_start_s"]:
-        now = uploads[(uploads["t_start_s"] <= start_s) & (uploads["t_end_s"] > start_s)]
-        east = now[(now["device"] == 0) | now.index.isin(again.index)]
-        assert east["bandwidth_hz"].sum() <= 2e6 * (1 + 1e-9)
-    assert again.sort_values("t_start_s")["device"].tolist()[0] == 1
-    # Who is first in line gets what it wants, the last one what is left.
-    in_line = again.sort_values(["t_start_s", "device"])
-    assert in_line["device"].tolist() == [1, 2, 3]
-    first_hz, _, last_hz = in_line["bandwidth_hz"]
-    assert first_hz > 1.1 * last_hz
-
-
 def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_old_cell(tmp_path):
     """Device 0 goes from the west to the east, 1 is in the east all the time."""
     given = values(tmp_path, [*WORKED, (420.0, 0.0)], radio={"bandwidth_hz": 2e6}, round={"payload_bits": 60 * MBIT})
-    rows = run(tmp_path / "run", given).uploads.sort_values(["device", "t_start_s"])
+    rows = play(tmp_path / "run", given).uploads.sort_values(["device", "t_start_s"])
     assert rows["device"].tolist() == [0, 0, 1]
     hertz_seconds = (rows["bandwidth_hz"] * (rows["t_end_s"] - rows["t_start_s"])).to_numpy()
     shares = [use.mean(0.0, 20.0) * 20.0 * 2e6 for _, use in use_by_station(*runs_of([tmp_path / "run"]))]
     assert shares == pytest.approx([hertz_seconds[0], hertz_seconds[1:].sum()])
-
-
-def test_devices_that_only_compute_change_their_station_and_go_on(tmp_path):
-    played = run(tmp_path / "run", values(tmp_path, [(200.0, 30.0)]))
-    assert played.activities["activity"].tolist() == ["compute", "upload"]
-    assert played.handovers["phase"].tolist() == ["compute"]
-    assert np.isnan(played.handovers["bits_left"]).all()
-    assert played.metric("task_station").tolist() == [1.0]
 
 
 def test_with_nearest_devices_are_handed_over_where_both_stations_are_as_far(tmp_path):
@@ -165,7 +113,7 @@ def test_with_nearest_devices_are_handed_over_where_both_stations_are_as_far(tmp
     given["round"] |= {"count": 12}
     given["radio"] = {"bandwidth_hz": 1e6}
     given["handover"] = {"hysteresis_db": 0.0, "trigger_s": 0.0}
-    played = run(tmp_path / "run", given)
+    played = play(tmp_path / "run", given)
     told, ways = played.handovers, WAYS.read(played.folder).groupby("device")
     places_m = played.stations[["x_m", "y_m"]].to_numpy()
     assert len(told) > 5
@@ -178,7 +126,7 @@ def test_with_nearest_devices_are_handed_over_where_both_stations_are_as_far(tmp
 
 def test_metrics_count_handovers_and_those_back_within_a_second(tmp_path):
     given = values(tmp_path, WORKED, handover={"trigger_s": 0.1, "hysteresis_db": 0.0, "offset_db": -30.0})
-    played = run(tmp_path / "run", given)
+    played = play(tmp_path / "run", given)
     metrics, told = played.metrics.set_index("name")["value"], played.handovers
     assert metrics["handovers"] == len(told) > 10
     assert metrics["ping_pongs"] == len(told) - 1
@@ -191,7 +139,7 @@ def test_metrics_count_the_candidates_of_each_station(tmp_path):
     for knowledge, expected in (("known", [2, 1]), ("reported", [1, 2])):
         knobs = {"delay_knowledge": knowledge, "computes": "candidates"}
         knobs |= {"report_by_s": 7.0} if knowledge == "reported" else {}
-        counts = run(tmp_path / knowledge, values(tmp_path, ways, round=knobs)).metric("station_candidates", "key")
+        counts = play(tmp_path / knowledge, values(tmp_path, ways, round=knobs)).metric("station_candidates", "key")
         assert counts.to_dict() == {"0": expected[0], "1": expected[1]}
 
 
@@ -222,7 +170,7 @@ def at_edges(folder: Path, merge: str, **knobs: object) -> dict[str, object]:
 @pytest.mark.parametrize(("merge", "links", "wires_s"), [("where_arrived", 1, 0.0), ("where_started", 2, 0.08)])
 def test_edge_servers_merge_where_an_upload_arrives_or_where_it_started(tmp_path, merge, links, wires_s):
     """Over two links of 0.04 s each to the first server; the model of the merge then takes one to the cloud."""
-    played = run(tmp_path / "run", at_edges(tmp_path, merge))
+    played = play(tmp_path / "run", at_edges(tmp_path, merge))
     rows = played.uploads.query("device == 0 and outcome == 'done'")
     # The average at the end of the run takes a link, too.
     assert played.rounds["t_end_s"].tolist() == pytest.approx([rows["t_end_s"].max() + wires_s + 0.04])
@@ -237,7 +185,7 @@ def test_plans_by_reports_leave_time_for_the_wires_to_where_a_task_started(tmp_p
     }  # fmt: skip
     given = at_edges(tmp_path, "where_started", round=knobs, devices={"a_s_per_sample": 7 / 160})
     given["radio"] |= {"sharing": "reserved"}
-    played = run(tmp_path / "run", given)
+    played = play(tmp_path / "run", given)
     assert played.handovers[["device", "phase"]].to_numpy().tolist() == [[0, "compute"]]
     assert played.rounds[["selected", "arrived"]].to_numpy().tolist() == [[2, 2]]
 
@@ -250,7 +198,7 @@ def test_the_server_that_merges_an_update_sends_its_model_in_the_next_round(tmp_
         given = at_edges(tmp_path, merge, data={"dataset": "digits"}, learning={"training": "real", "pretrain": False})
         given["rounds"] = 2
         given["mobility"] |= {"after_end": "wrap"}
-        norms[merge] = run(tmp_path / merge, given).updates.set_index(["round", "device"])["update_norm"]
+        norms[merge] = play(tmp_path / merge, given).updates.set_index(["round", "device"])["update_norm"]
     first, other = norms.values()
     assert first[1].equals(other[1])
     # Device 0 wraps to the west for round 2, where `where_started` has its own first update.
@@ -266,6 +214,35 @@ FAST: dict[str, object] = TIMED | {
     "handover": {"hysteresis_db": 0.5, "trigger_s": 0.02, "interruption_s": 0.1},
 }
 LATE = {"late": "keep", "admission": "count", "allocator": "equal_share"}
+
+
+def test_a_stopped_run_has_the_handovers_of_its_rounds_and_remembers_those_of_the_last_second(tmp_path):
+    sections = {"rounds": 8, "devices": {"count": 24}, "round": {"payload_bits": 2e6, "tmax_s": 0.7}}
+    whole, config = play(tmp_path / "whole", FAST, sections), parse(merged(FAST, sections), "stopped")
+    assert stop_at(config, tmp_path / "stopped", 6) is None
+    of_rounds = whole.handovers[whole.handovers["round"] <= 6].reset_index(drop=True)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "stopped", "handovers"), of_rounds)
+    with Simulation(complete(config)) as under_way:
+        cells = under_way.make_server(NoTables()).parts.cells
+        under_way.begin()
+        for _ in range(6):
+            under_way.advance()
+        # A checkpoint holds these.
+        remembered_s, since_s = [row[1] for row in cells.rows], of_rounds["t_s"].max() - 1.0
+        assert remembered_s == [t_s for t_s in of_rounds["t_s"] if t_s >= since_s]
+        assert 0 < len(remembered_s) < len(of_rounds)
+
+
+def test_a_handover_to_the_same_station_is_refused_and_folders_of_before_have_no_handovers(tmp_path):
+    sections = {"rounds": 2, "devices": {"count": 12}, "round": {"payload_bits": 2e6, "tmax_s": 0.7}}
+    folder = forget_digests(play(tmp_path / "run", FAST, sections).folder)
+    path = folder / "handovers.parquet"
+    rows = pq.read_table(path)
+    pq.write_table(rows.set_column(5, "to_station", rows["from_station"]), path)
+    with pytest.raises(EdgesimError, match=r"handovers\.parquet: column 'to_station': row 1: expected another station"):
+        read_table(folder, "handovers")
+    path.unlink()
+    assert read_table(folder, "handovers").empty
 
 
 @pytest.mark.slow
@@ -303,7 +280,7 @@ SHARINGS = {
     ("sharing", "upload"),
     slow_but([("reserved", "continue")], itertools.product(SHARINGS, ("continue", "restart", "lost"))),
 )
-def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_bands(tmp_path, sharing, upload):
+def test_updates_that_are_handed_over_arrive_whole_and_cells_carry_no_more_than_their_bands(tmp_path, sharing, upload):
     radio, knobs = SHARINGS[sharing]
     sections = {
         "devices": {"count": 30},
@@ -311,22 +288,13 @@ def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_ba
         "round": {"payload_bits": 2e6, **knobs},
         "handover": {"upload": upload, "interruption_s": 0.03},
     }
-    played = run(tmp_path / "run", FAST, sections)
-    told, final = played.handovers, played.metric("task_station", "key")
+    played = play(tmp_path / "run", FAST, sections)
+    told = played.handovers
     assert len(told) > 15
     assert told["phase"].isin(["upload", "silence"]).sum() > 3
     # Cells carry no more than their bands.
     assert run_faults(played.folder) == []
-    world, uploads = make_world(complete(parse(merged(FAST, sections), "cells")), Streams(3)), played.uploads
-    uploads = uploads[uploads["bits"] > 0]
-    for row in uploads.itertuples() if sharing != "reshared" else ():
-        left = told.query("device == @row.device and task == @row.task and t_s >= @row.t_end_s - 1e-12")
-        station = final[f"{row.device}/{row.task}"] if left.empty else left["from_station"].iloc[0]
-        ids = np.array([row.device])
-        along = world.moving.gains_along(ids, 1, np.array([int(station)]), row.t_start_s, row.t_end_s)
-        seconds = np.minimum(along.end_s, row.t_end_s) - np.maximum(along.begin_s, row.t_start_s)
-        rates = world.moving.link.rates(np.array(row.bandwidth_hz), world.rx_power_w(ids[along.place], along.gain))
-        assert row.bits == pytest.approx(float(seconds @ rates), rel=1e-7)
+    uploads = played.uploads[played.uploads["bits"] > 0]
     # An update that arrived has all of its bits: from all cells together, or since the last restart.
     for (device, _), own in uploads.groupby(["device", "task"]):
         restarted = upload == "restart" and "dropped" in own["outcome"].to_list()

@@ -42,25 +42,6 @@ def test_those_there_and_the_next_to_come_are_those_of_a_look_at_everybody(rows,
             assert idle.next_back_s(t_s) == soonest_s
 
 
-def test_who_is_away_is_not_looked_at_before_it_is_back():
-    asked = []
-
-    class Counted(IntervalTable):
-        def available(self, ids, t_s):
-            asked.append(len(ids))
-            return super().available(ids, t_s)
-
-    table = Counted(joined(np.array([0, 1, 2]), np.array([0.0, 5, 9]), np.array([40.0, 6, 10]), 40.0, 3), "absent")
-    idle = IdleDevices(table, None, np.ones(3, dtype=bool))
-    assert idle.there(0.0).tolist() == [0]
-    assert idle.next_back_s(0.0) == 5.0
-    asked.clear()
-    assert [idle.there(t_s).tolist() for t_s in (1.0, 4.9, 5.0)] == [[0], [0], [0, 1]]
-    assert asked == [1, 1, 2]
-    assert idle.next_back_s(7.0) == 9.0
-    assert idle.next_back_s(11.0) == np.inf
-
-
 def test_a_device_is_back_when_it_is_both_available_and_charged():
     # Device 0 has its reserve of 8 J after 3 s, when it is away until 6 s; device 1 never leaves and is charged at 8 s.
     batteries = Batteries(10.0, 8.0, 1.0, np.array([5.0, 0.0, 9.0, 9.0]), np.zeros(4), np.zeros(4))

@@ -9,6 +9,7 @@ from edgesim.engine.clock import Clock
 from edgesim.engine.decisions import ByPolicy
 from edgesim.engine.run_parts import RunParts
 
+ROUNDS = 7
 TABLES = ("rounds", "activities", "updates", "metrics")
 STAYS = {"model": "markov", "leave_probability": 0.4, "join_probability": 0.6, "slot_s": 3.0}
 COUNT = {"computes": "selected", "admission": "count", "count": 8, "over_commitment": 1.5, "tmax_s": 12.0,
@@ -21,7 +22,7 @@ def run(folder, knobs, monkeypatch):
     """Tables of a run, and the durations that its policy heard of."""
     heard = []
     monkeypatch.setattr(ByPolicy, "hear", lambda _, report: heard.append(report.feedback.duration_s.tolist()))
-    base = {"rounds": 12, "devices": {"count": 24}, "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0}}
+    base = {"rounds": ROUNDS, "devices": {"count": 24}, "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0}}
     played = play(folder, TIMED, base, knobs)
     return {name: pq.read_table(played.folder / f"{name}.parquet") for name in TABLES}, heard
 
@@ -63,5 +64,5 @@ def test_a_round_played_ahead_takes_no_event_for_a_device(tmp_path, monkeypatch)
 
     monkeypatch.setattr(run_parts, "Clock", Counted)
     rows = run(tmp_path, {"round": COUNT}, monkeypatch)[0]["activities"]
-    assert rows.num_rows >= 12 * 2 * COUNT["count"]
-    assert next(made[0]._eid) == 12 * 3
+    assert rows.num_rows >= ROUNDS * 2 * COUNT["count"]
+    assert next(made[0]._eid) == ROUNDS * 3

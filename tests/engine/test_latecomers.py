@@ -8,9 +8,9 @@ from pathlib import Path
 import golden
 import numpy as np
 import pytest
-from golden import Leaves
+from cell_files import write_cells
 from stopped_runs import assert_stops_change_nothing
-from whole_runs import TIMED, merged, play, write_rows
+from whole_runs import TIMED, merged, phones, play, stays, write_rows
 
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
@@ -19,7 +19,7 @@ from edgesim.learning.algorithms.fedavg import FedAvg
 HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
 KEPT = {"delay_knowledge": "planned", "late": "keep"}
 ONE = {"admission": "count", "count": 1}
-OWN = {"radio": {"sharing": "own"}, "learning": {"steps": 1, "batch_size": 10}}
+TENS = merged(TIMED, {"learning": {"steps": 1, "batch_size": 10}})
 
 
 def test_a_latecomer_arrives_in_the_next_round_whose_band_lacks_its_reservation(tmp_path):
@@ -57,13 +57,6 @@ def test_a_latecomer_that_is_staler_than_the_limit_arrives_but_is_not_merged(tmp
     assert ((updates["round"] > updates["task"]).any()) == (limit == 1)
 
 
-def test_a_latecomer_that_leaves_is_dropped_then_and_merged_nowhere(tmp_path):
-    played = golden.play(tmp_path, [2], Leaves(2, 1.0004), 2, **KEPT)
-    upload = played.uploads.query("round == 2").iloc[0]
-    assert (upload["outcome"], upload["t_end_s"]) == ("dropped", 1.0004)
-    assert played.updates.empty
-
-
 def test_no_latecomer_outlives_its_frame(tmp_path):
     knobs = {"tmax_s": 0.4, "payload_bits": 6e6, "plan_quantile": 0.3} | KEPT
     data = {"dataset": str(HUNDRED), "samples_per_device": 6}
@@ -72,38 +65,6 @@ def test_no_latecomer_outlives_its_frame(tmp_path):
     assert played.rounds["late"].iloc[2] > 0
     assert (acts["round"] > acts["task"]).any()
     assert not ((acts["task"] <= 3) & (acts["round"] > 3)).any()
-
-
-@pytest.mark.parametrize(
-    "way", [{}, {"leftover": "equal_finish"}, {"allocator": "equal_share"}, {"allocator": "proportional"}], ids=str
-)
-def test_nobody_is_taken_while_latecomers_hold_the_whole_band(tmp_path, way):
-    knobs = {"tmax_s": 0.3, "late": "keep", "admission": "count", "count": 4, "payload_bits": 17_881_664.0}
-    rounds = play(tmp_path, TIMED, rounds=12, round=knobs | way).rounds
-    assert set(rounds["selected"]) == {0, 4}
-    assert rounds["late"].sum() > 0
-    assert rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_kept_latecomers_are_merged_once_and_learn(tmp_path, sharing):
-    """`test_rows_add_up` says that all that arrive are merged once."""
-    played = play(
-        tmp_path,
-        seed=1,
-        rounds=30,
-        radio={"fading": "rayleigh", "sharing": sharing},
-        round={"payload_bits": 17_881_664.0, "late": "keep"},
-        data={"partition": "fedteddi"},
-        learning={"pretrain": True},
-        selection={"policy": "fed-cbs"},
-    )
-    rounds, updates = played.rounds, played.updates
-    assert (updates["staleness"] > 0).sum() > 10
-    assert rounds["jobs_trained"].tolist() == [int((updates["round"] == k).sum()) for k in rounds["round"]]
-    assert updates.groupby("round")["weight"].sum().to_numpy() == pytest.approx(1.0)
-    assert rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
-    assert rounds["test_accuracy"].iloc[-1] > 0.7
 
 
 def test_counts_of_a_round_are_those_at_its_close_though_latecomers_arrive_while_the_cloud_averages(tmp_path):
@@ -122,16 +83,14 @@ def test_a_latecomer_that_is_done_is_a_candidate_of_the_next_round(tmp_path):
 
     The update of round 1 and that of round 2 are both merged when round 2 closes.
     """
-    there = write_rows(tmp_path / "there.csv", "device,start_s,end_s", [(0, 0, 2), (0, 10, 50)])
-    phone = write_rows(tmp_path / "phone.csv", "device,s_per_sample,link_bps", [(0, 0.1, 1e6)])
     links = write_rows(tmp_path / "links.csv", "device,t_s,bps", [(0, 0, 1e6), (0, 5, 4e6)])
     played = play(
         tmp_path / "run",
-        TIMED,
-        OWN,
+        TENS,
+        phones(tmp_path, (0.1, 1e6)),
+        stays(tmp_path, (0, 0, 2), (0, 10, 50), interruption="ignore"),
         rounds=2,
-        devices={"count": 1, "profile": phone, "links": {"file": links, "after_end": "hold"}},
-        availability={"model": "table", "file": there, "interruption": "ignore"},
+        devices={"links": {"file": links, "after_end": "hold"}},
         round={"late": "keep", "tmax_s": 2.0, "payload_bits": 2e6, **ONE},
     )
     assert played.rounds["t_start_s"].tolist() == [0.0, 10.0]
@@ -143,10 +102,9 @@ def test_a_latecomer_that_is_done_is_a_candidate_of_the_next_round(tmp_path):
 
 def test_latecomers_on_links_of_their_own_hold_no_band_from_others(tmp_path):
     """Six devices need 30 s, six 1.5 s, for a deadline of 2 s; one is taken in every round."""
-    rows = [(device, 0.1, 1e5 if device < 6 else 6e6) for device in range(12)]
-    phones = write_rows(tmp_path / "phones.csv", "device,s_per_sample,link_bps", rows)
+    twelve = phones(tmp_path, *[(0.1, 1e5)] * 6, *[(0.1, 6e6)] * 6)
     knobs = {"late": "keep", "tmax_s": 2.0, "payload_bits": 3e6, **ONE}
-    played = play(tmp_path / "run", TIMED, OWN, rounds=40, devices={"count": 12, "profile": phones}, round=knobs)
+    played = play(tmp_path / "run", TENS, twelve, rounds=40, round=knobs)
     assert played.rounds["selected"].tolist() == [1] * 40
     assert played.rounds["late"].sum() > 0
     assert (played.rounds["bandwidth_hz"] == 0).all()
@@ -172,20 +130,6 @@ class Unsent(FedAvg):
 
 
 SENDING_W = 0.2 / 0.35
-SLOW_WIRE = """
-name = "One cell, 2.5 s by wire from the cloud for an update of 1 Mbit"
-source = "made up"
-cloud = "cloud"
-edge_servers = []
-[[stations]]
-name = "cell"
-x_m = 0.0
-y_m = 0.0
-[[links]]
-between = ["cell", "cloud"]
-rate_bps = 4e5
-latency_s = 0.0
-"""
 
 
 def busy_wire(folder: Path) -> dict[str, object]:
@@ -193,17 +137,16 @@ def busy_wire(folder: Path) -> dict[str, object]:
 
     In the first round, in which it sends a tenth, the update arrives after 0.5 s.
     """
-    (folder / "wire.toml").write_text(SLOW_WIRE)
-    phone = write_rows(folder / "phone.csv", "device,s_per_sample,link_bps", [(0, 0.02, 2e6)])
+    cell = write_cells(folder, {"cell": (0.0, 0.0)}, [("cell", "cloud", 4e5, 0.0)], cloud="cloud", edge_servers=[])
     battery = {"battery_j": 100.0, "battery_start": 0.5, "battery_reserve": 0.1, "recharge_w": 0.5}
     sections = {
         "rounds": 8,
-        "devices": {"count": 1, "profile": phone, "tx_power_dbm": 23.0103, **battery},
-        "topology": {"file": str(folder / "wire.toml")},
+        "devices": {"tx_power_dbm": 23.0103, **battery},
+        "topology": {"file": cell},
         "algorithm": {"name": "unsent"},
         "round": {"late": "keep", "close": "deadline", "tmax_s": 1.0, "payload_bits": 1e6, **ONE},
     }
-    return merged(TIMED, OWN, sections)
+    return merged(TENS, phones(folder, (0.02, 2e6)), sections)
 
 
 def test_a_device_works_again_while_its_updates_travel_by_wire(tmp_path, monkeypatch):

@@ -1,12 +1,14 @@
 """What a policy offers is checked: candidates, by their ids, each once."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from whole_runs import TIMED, play, write_rows
+from refusals import in_one_line
+from whole_runs import TIMED, play
 
-from edgesim.base.errors import EdgesimError
 from edgesim.engine.offers import Offers
 from edgesim.selection import SELECTORS
 from edgesim.selection.stateless import Stateless
@@ -28,11 +30,11 @@ def test_offers_pass_exactly_if_each_is_a_candidate_and_none_comes_twice(arrays,
             culprit = array[wrong[0]]
             absent = [device for device in array if device not in ids]
             words = f"device {absent[0]}, which is not" if absent else f"device {culprit} twice"
-            with pytest.raises(EdgesimError, match=rf"^selection.policy 'mine', round 7: offered {words}"):
+            with in_one_line(rf"^selection.policy 'mine', round 7: offered {words}"):
                 checked.rows(np.array(array, dtype=np.int64))
             for device in array[: wrong[0]]:
                 one_by_one.row(device)
-            with pytest.raises(EdgesimError, match=f"offered device {culprit}"):
+            with in_one_line(f"offered device {culprit}"):
                 one_by_one.row(culprit)
             return
         assert [ids[row] for row in checked.rows(np.array(array, dtype=np.int64))] == array
@@ -54,10 +56,9 @@ def test_offers_pass_exactly_if_each_is_a_candidate_and_none_comes_twice(arrays,
     ],
 )
 def test_an_offer_that_is_no_id_and_no_array_of_ids_is_refused(offer, words):
-    with pytest.raises(EdgesimError, match=r"^selection.policy 'mine', round 7") as refused:
+    with in_one_line(r"^selection.policy 'mine', round 7") as refused:
         offers().rows(offer) if isinstance(offer, np.ndarray) else offers().row(offer)
     assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 CONFIG = TIMED | {"rounds": 2, "devices": {"count": 6}, "selection": {"policy": "mine"}}
@@ -101,26 +102,14 @@ def test_a_run_whose_policy_offers_what_is_not_there_ends_with_a_line_that_names
 ):
     monkeypatch.setattr(OfAWorld, "offered", offered)
     monkeypatch.setitem(SELECTORS, "mine", OfAWorld)
-    with pytest.raises(EdgesimError) as refused:
+    with in_one_line(rf"^selection\.policy 'mine', round 1: .*{re.escape(words)}"):
         play(tmp_path, CONFIG, round=knobs)
-    assert str(refused.value).startswith("selection.policy 'mine', round 1: ")
-    assert words in str(refused.value)
-
-
-def test_absent_devices_are_told_when_only_some_are_there(tmp_path, monkeypatch):
-    """Ids are not rows: device 2 is away, and its id would be the row of device 4."""
-    there = write_rows(tmp_path / "p.csv", "device,start_s,end_s", [(0, 0, 99), (2, 50, 60), (3, 0, 99), (4, 0, 99)])
-    monkeypatch.setattr(OfAWorld, "offered", [np.array([3, 2])])
-    monkeypatch.setitem(SELECTORS, "mine", OfAWorld)
-    world = {"devices": {"count": 5}, "availability": {"model": "table", "file": there}}
-    with pytest.raises(EdgesimError, match=r"offered device 2, which is not among the candidates \(3\)"):
-        play(tmp_path / "run", CONFIG, world, round=BY_COUNT)
 
 
 def test_a_choose_that_returns_its_offers_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr(OfAWorld, "choose", lambda self, view: view.ids)
     monkeypatch.setitem(SELECTORS, "mine", OfAWorld)
-    with pytest.raises(EdgesimError, match=r"^selection.policy 'mine': choose returned ndarray; yield"):
+    with in_one_line(r"^selection.policy 'mine': choose returned ndarray; yield"):
         play(tmp_path, CONFIG, round=BY_COUNT)
 
 
@@ -136,9 +125,8 @@ def test_a_choose_that_returns_its_offers_is_refused_by_name(tmp_path, monkeypat
 def test_what_a_policy_drafts_has_arrived_and_is_drafted_once(tmp_path, monkeypatch, picked, words):
     monkeypatch.setattr(Drafting, "picked", picked)
     monkeypatch.setitem(SELECTORS, "mine", Drafting)
-    with pytest.raises(EdgesimError) as refused:
+    with in_one_line(re.escape(words)):
         play(tmp_path, CONFIG, round=BY_COUNT)
-    assert words in str(refused.value)
 
 
 def test_good_offers_of_both_kinds_are_taken_in_order(tmp_path, monkeypatch):

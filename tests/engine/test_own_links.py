@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from whole_runs import TIMED, merged, play, write_rows
+from whole_runs import TIMED, merged, play, stays, write_rows
+from whole_runs import phones as own_phones
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -17,16 +18,12 @@ TASKS = {"protocol": "asynchronous", "payload_bits": 1e6, "tmax_s": 9.0}
 @pytest.fixture
 def phones(tmp_path):
     """Sections of four devices that compute for 1, 2, 3 and 4 s, and of rounds in which they send 1 Mbit."""
-    rows = [(device, 0.1 * (device + 1), rate) for device, rate in enumerate(RATES_BPS)]
-    profile = write_rows(tmp_path / "phones.csv", "device,s_per_sample,link_bps", rows)
     of_phones = {
         "rounds": 3,
-        "devices": {"count": 4, "profile": profile},
-        "radio": {"sharing": "own"},
         "round": {"tmax_s": 3.0, "payload_bits": 1e6},
         "learning": {"steps": 1, "batch_size": 10},
     }
-    return merged(TIMED, of_phones)
+    return merged(TIMED, of_phones, own_phones(tmp_path, *zip((0.1, 0.2, 0.3, 0.4), RATES_BPS, strict=True)))
 
 
 @pytest.mark.parametrize("admission", [{}, COUNT])
@@ -143,13 +140,6 @@ def test_by_the_band_those_are_taken_whose_recorded_links_are_quick_enough(tmp_p
     assert 0 < len(uploads) < 24
 
 
-def test_links_over_time_need_no_profile(tmp_path, phones):
-    links, _ = recorded(tmp_path, 1, "wrap")
-    without = phones | {"devices": {"count": 4}}
-    uploads = play(tmp_path / "run", without, links, round={"tmax_s": 60.0}).uploads
-    assert set(uploads["outcome"]) == {"done"}
-
-
 def of_record(folder, sharing, links, capacity):
     """Sections of one device whose own link, or whose band, is in a file."""
     file = str(folder / "links.csv")
@@ -197,20 +187,6 @@ def test_only_a_run_that_sends_at_the_end_of_its_record_fails(tmp_path, phones, 
         go("refused", stop_at_s=150.5)
     assert not (tmp_path / "refused").exists()
     # The phone leaves for good at 146 s, and its upload with it.
-    there = write_rows(tmp_path / "phone.csv", "device,start_s,end_s", [(0, 0, 146)])
-    left = go("left", availability={"model": "table", "file": there, "after_end": "absent", "interruption": "abort"})
+    left = go("left", **stays(tmp_path, (0, 0, 146), after_end="absent", interruption="abort"))
     assert "ever available again" in left.result.reason
     assert left.rounds["t_end_s"].tolist()[:18] == pytest.approx(ends_s)
-
-
-def test_by_the_band_nobody_is_planned_beyond_the_end_of_the_record_and_the_clock_does_not_pass_it(tmp_path, phones):
-    links, _ = recorded(tmp_path, 0)
-    knobs = {"tmax_s": 16.0, "payload_bits": 1e5, "close": "deadline"}
-    # Rounds begin at 0, 16 and 32 s; what the third can plan with ends at 40 s, and so does the run.
-    done = play(tmp_path / "stopped", phones, links, rounds=9, stop_at_s=40.0, round=knobs)
-    assert done.result.reason.startswith("stop_at_s = 40")
-    assert set(done.uploads["outcome"]) == {"done"}
-    with pytest.raises(EdgesimError, match="known up to 40 s, but needed later"):
-        play(tmp_path / "failed", phones, links, rounds=9, round=knobs)
-    starts_s = read_table(tmp_path / "failed", "rounds")["t_start_s"].tolist()
-    assert starts_s == pytest.approx([0.0, 16.0, 32.0])

@@ -1,10 +1,9 @@
 """Random runs whose rows must add up: what `edgesim check` sums, and powers, availability, batteries, counts, merges.
 
 The checks here share no code with the package: availability is asked of the raw intervals, batteries are replayed,
-tasks are put together from the rows. What `edgesim show` says of bits is checked as well.
+tasks are put together from the rows.
 """
 
-import io
 import json
 import math
 import tomllib
@@ -14,14 +13,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
+from whole_runs import phones, write_rows
 
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
-from edgesim.tables.show import print_run
 
 PAYLOAD_BITS = 6e6
 BAND_HZ = 4e6
@@ -44,20 +42,19 @@ def draw_availability(random: np.random.Generator, count: int, folder: Path) -> 
     for _ in range(count):
         edges_s = np.sort(random.uniform(0, length_s, 2 * random.integers(1, 6))).round(random.integers(1, 6))
         intervals.append([(a, b) for a, b in edges_s.reshape(-1, 2).tolist() if b > a])
-    lines = [f"{k},{a!r},{b!r},{length_s!r}" for k, spans in enumerate(intervals) for a, b in spans]
-    (folder / "there.csv").write_text("\n".join(["device,start_s,end_s,length_s", *lines]))
+    rows = [(k, a, b, length_s) for k, spans in enumerate(intervals) for a, b in spans]
+    file = write_rows(folder / "there.csv", "device,start_s,end_s,length_s", rows)
     after = pick(random, "wrap", "wrap", "absent")
     interruption = pick(random, "abort", "pause", "ignore")
-    values = {"model": "table", "file": str(folder / "there.csv"), "after_end": after, "interruption": interruption}
+    values = {"model": "table", "file": file, "after_end": after, "interruption": interruption}
     return values, intervals, length_s if after == "wrap" else math.inf
 
 
 def draw_devices(random: np.random.Generator, count: int, folder: Path, own: bool) -> Values:
     devices: Values = {"count": count, "idle_power_w": pick(random, 0.0, 0.0, 0.05)}
     if own:
-        rows = [f"{k},{random.uniform(0.005, 0.08)!r},{random.uniform(2e6, 6e7)!r}" for k in range(count)]
-        (folder / "phones.csv").write_text("\n".join(["device,s_per_sample,link_bps", *rows]))
-        devices["profile"] = str(folder / "phones.csv")
+        rows = [(random.uniform(0.005, 0.08), random.uniform(2e6, 6e7)) for _ in range(count)]
+        devices |= phones(folder, *rows)["devices"]
     else:
         devices["mu_samples_per_s"] = pick(random, 20.0, 60.0)
     if random.random() < 0.4:
@@ -147,10 +144,9 @@ def draw_motion(number: int, values: Values, folder: Path) -> Values:
     motion: Values = {"model": model}
     if model == "recorded":
         count, t_s = values["devices"]["count"], np.arange(0.0, 60.0, 4.0)  # type: ignore[index]
-        rows = [f"{k},{t!r},{random.uniform(-200, 200)},{random.uniform(-200, 200)}" for k in range(count) for t in t_s]
-        path = folder / "ways.csv"
-        path.write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
-        motion |= {"file": str(path), "after_end": pick(random, "wrap", "hold")}
+        rows = [(k, t, random.uniform(-200, 200), random.uniform(-200, 200)) for k in range(count) for t in t_s]
+        file = write_rows(folder / "ways.csv", "device,t_s,x_m,y_m", rows)
+        motion |= {"file": file, "after_end": pick(random, "wrap", "hold")}
     else:
         motion["speed_mps"] = pick(random, [1.0, 2.0], [20.0, 40.0], [200.0, 300.0])
     radio: Values = {"shadowing": pick(random, "map", "map", "per_run", "per_round"), "grid_m": pick(random, 5.0, 50.0)}
@@ -204,13 +200,6 @@ class Told:
         assert not rows["round"].duplicated().any()
         return dict(zip(rows["round"], rows["value"], strict=True))
 
-    def shown(self) -> dict[str, str]:
-        """What ``edgesim show`` says of the run, by the words in front of it."""
-        console = Console(file=io.StringIO(), width=200)
-        print_run(self.folder, console)
-        cells = [line.split("│") for line in console.file.getvalue().splitlines() if line.count("│") == 3]
-        return {name.strip(): value.strip() for _, name, value, _ in cells}
-
     def is_there(self, device: int, t_s: float) -> bool:
         """Whether a device is there at an instant, by its raw intervals."""
         lap_s = t_s % self.length_s if math.isfinite(self.length_s) else t_s
@@ -262,9 +251,6 @@ def check_energy_and_bits(told: Told) -> None:
         bits = uploads["device"].map(phones) * seconds[uploads.index]
         assert uploads["bits"].to_numpy() == pytest.approx(bits.to_numpy())
     check_bits_down(told)
-    shown, down = told.shown(), told.rounds["bits_down"].sum() + sum(told.values("bits_down").values())
-    assert float(shown["bits up"]) == pytest.approx(uploads["bits"].sum(), rel=1e-3)
-    assert float(shown["bits down"]) == pytest.approx(down, rel=1e-3)
 
 
 def check_bits_down(told: Told) -> None:
@@ -446,25 +432,9 @@ def check_updates(told: Told) -> None:
             assert jobs.tolist() == [len(merged[number]) for number in told.rounds["round"]]
 
 
-def check_models_held(told: Told) -> None:
-    """Between two averages in the cloud, of several edge servers that merged nobody has the mean."""
-    if told.config["topology"]["aggregation"] == "flat":
-        assert told.rounds["model_held"].dropna().all()
-        return
-    server = told.stations.set_index("station")["server"]
-    apart: set[str] = set()
-    for row in told.rounds.itertuples():
-        merged = told.updates[told.updates["round"] == row.round]
-        apart |= {server[station] for station in stations(told, merged).tolist()}
-        if row.round % told.config["topology"]["cloud_every"] == 0 or row.round == told.config.get("rounds"):
-            apart = set()
-        if not math.isnan(row.test_accuracy):
-            assert row.model_held == (len(apart) <= 1)
-
-
 CHECKS = (
     check_tasks, check_energy_and_bits, check_batteries, check_availability, check_band, check_counts, check_candidates,
-    check_updates, check_models_held,
+    check_updates,
 )  # fmt: skip
 
 
@@ -496,7 +466,7 @@ def blocks(size: int, count: int, first: int = 0) -> list[object]:
 
 
 @pytest.mark.whole_family
-@pytest.mark.parametrize("numbers", [*blocks(6, 2), *blocks(20, 4)[1:]], ids=str)
+@pytest.mark.parametrize("numbers", blocks(4, 18), ids=str)
 def test_the_rows_of_random_runs_add_up(tmp_path, numbers):
     for number in numbers:
         (tmp_path / str(number)).mkdir()
@@ -504,7 +474,7 @@ def test_the_rows_of_random_runs_add_up(tmp_path, numbers):
 
 
 @pytest.mark.whole_family
-@pytest.mark.parametrize("numbers", blocks(5, 10, 1_005), ids=str)
+@pytest.mark.parametrize("numbers", blocks(3, 17, 1_005), ids=str)
 def test_the_rows_of_random_runs_with_devices_that_move_add_up(tmp_path, numbers):
     changed = []
     for number in numbers:

@@ -1,11 +1,9 @@
 """Work in flight when a run stops has rows and costs what it cost; no round has it."""
 
-import io
-
 import pandas as pd
 import pytest
-from rich.console import Console
-from whole_runs import TIMED, Played, merged, write_rows
+from typed_commands import printed
+from whole_runs import TIMED, Played, phones, stays
 from whole_runs import play as simulate
 
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
@@ -20,20 +18,15 @@ from edgesim.tables.show import print_run
 SENDING_W = 10 ** ((23 - 30) / 10) / 0.35
 
 
-def play(folder, stays, rates_bps=(1e6,) * 9, **sections):
+def play(folder, spans, rates_bps=(1e6,) * 9, **sections):
     """Phones that compute for 2 s and send for 3 s, at 1 Mbit/s, there in the given stays."""
-    rows = [(device, *span) for device, spans in enumerate(stays) for span in spans]
-    there = write_rows(folder / "there.csv", "device,start_s,end_s", rows)
-    phones = [(k, 0.2, rates_bps[k]) for k in range(len(stays))]
-    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", phones)
+    there = stays(folder, *((k, *span) for k, own in enumerate(spans) for span in own), after_end="absent")
+    own = phones(folder, *((0.2, rate_bps) for _, rate_bps in zip(spans, rates_bps, strict=False)))
     base = {
-        "devices": {"count": len(stays), "profile": profile},
-        "radio": {"sharing": "own"},
-        "availability": {"model": "table", "file": there, "after_end": "absent"},
         "round": {"admission": "count", "count": 2, "payload_bits": 3e6, "tmax_s": 10.0},
         "learning": {"steps": 1, "batch_size": 10},
     }
-    return simulate(folder / "run", merged(TIMED, base), sections)
+    return simulate(folder / "run", TIMED, own, there, base, sections)
 
 
 def rows(activities: pd.DataFrame) -> list[tuple]:
@@ -42,12 +35,6 @@ def rows(activities: pd.DataFrame) -> list[tuple]:
         tuple(round(value, 5) if isinstance(value, float) else value for value in row)
         for row in activities[columns].itertuples(index=False)
     ]
-
-
-def shown(folder) -> str:
-    console = Console(file=io.StringIO(), width=120)
-    print_run(folder, console)
-    return console.file.getvalue()
 
 
 def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp_path):
@@ -69,7 +56,7 @@ def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp
     wasted = played.metric("wasted_j", "key")
     assert wasted.sum() == pytest.approx(acts["energy_j"].sum())
     assert wasted["unused"] == pytest.approx(2 * (2 * 2.0 + SENDING_W), rel=1e-5)
-    text = shown(tmp_path / "run")
+    text = printed(print_run, tmp_path / "run", 120)
     assert f"{acts['energy_j'].sum():,.1f} J" in text
     assert "unused" in text
 
@@ -141,8 +128,10 @@ def test_all_totals_have_the_work_of_the_cut_round_and_means_over_rounds_do_not(
     assert measure(run, None)["bits_up"] == acts.query("activity == 'upload'")["bits"].sum()
     assert energy_by_activity_j(acts, metrics).to_numpy().sum() == pytest.approx(whole_j)
     assert energy_by_device_j(acts, metrics, run.devices).sum() == pytest.approx(whole_j)
-    text = shown(tmp_path / "run")
+    text = printed(print_run, tmp_path / "run", 120)
     assert f"│ {whole_j:,.1f} J (" in text
+    sent_down = 3e6 * acts.groupby(["device", "task"]).ngroups
+    assert f"│ bits down │ {sent_down:.4g} │" in " ".join(text.split())
     assert f"{cut['energy_j'].sum():,.1f} J of {cut['device'].nunique()} task(s)" in text
     # Per round: of the rounds that there were.
     assert sum(joules_per_round(run).values()) == pytest.approx(rounds["energy_j"].mean())

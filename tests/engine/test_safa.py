@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
-from whole_runs import configs, play, write_rows
+from whole_runs import configs, merged, phones, play, stays
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -41,20 +41,16 @@ HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
 @pytest.fixture
 def sections(tmp_path):
     rows = [(device, *period) for device, periods in PERIODS.items() for period in periods]
-    trace = write_rows(tmp_path / "trace.csv", "device,start_s,end_s", rows)
-    speed = write_rows(tmp_path / "speed.csv", "device,s_per_sample,link_bps", [(d, *of) for d, of in enumerate(SPEED)])
-    return {
+    base = {
         "seed": 5,
         "rounds": ROUNDS,
-        "devices": {"count": DEVICES, "profile": speed},
-        "radio": {"sharing": "own"},
-        "availability": {"model": "table", "file": trace, "after_end": "absent"},
         "round": {"tmax_s": 10.0, "close": "deadline", "computes": "selected", "payload_bits": BITS},
         "data": {"partition": "quantity", "samples_per_device": 20},
         "learning": {"pretrain": False, "steps": 3, "batch_size": 8, "lr_decay": 0.98},
         "algorithm": {"name": "safa", "lag_tolerance": LAG},
         "selection": {"policy": "safa", "quota": QUOTA},
     }
+    return merged(base, phones(tmp_path, *SPEED), stays(tmp_path, *rows, after_end="absent"))
 
 
 class Reference:
@@ -170,10 +166,10 @@ def test_who_need_not_fetch_the_model_does_not_wait_for_it(sections, tmp_path):
 def test_a_plain_average_takes_in_those_picked_and_does_not_train_the_others(sections, tmp_path):
     played = play(tmp_path / "run", sections, {"algorithm": None})
     rounds, updates = played.rounds, played.updates
-    merged = updates.groupby("round").size().reindex(rounds["round"], fill_value=0).to_numpy()
-    assert (merged == np.minimum(np.ceil(QUOTA * rounds["candidates"]), rounds["arrived"])).all()
-    assert (merged < rounds["arrived"]).any()
-    assert rounds["jobs_trained"].tolist() == merged.tolist()
+    taken = updates.groupby("round").size().reindex(rounds["round"], fill_value=0).to_numpy()
+    assert (taken == np.minimum(np.ceil(QUOTA * rounds["candidates"]), rounds["arrived"])).all()
+    assert (taken < rounds["arrived"]).any()
+    assert rounds["jobs_trained"].tolist() == taken.tolist()
     assert updates.groupby("round")["weight"].sum().to_numpy() == pytest.approx(1.0)
 
 

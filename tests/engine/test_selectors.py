@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+from refusals import in_one_line
 from whole_runs import play
 
-from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import read_table
 from edgesim.selection import SELECTORS
 
-POLICIES = ["feddance", "oort", "refl", "safa", "safa-lite", "fedcs", "availability-first"]
 BASE = {
     "seed": 2,
     "rounds": 8,
@@ -20,28 +19,6 @@ BASE = {
     "data": {"partition": "fedteddi"},
 }
 COUNT = {"admission": "count", "count": 5}
-
-
-@pytest.mark.parametrize(
-    "knobs",
-    [
-        {"admission": "band", "leftover": "equal_finish"},
-        COUNT | {"protocol": "asynchronous"},
-        COUNT | {"protocol": "buffered", "protocol_options": {"buffer": 3}},
-    ],
-    ids=["band", "asynchronous", "buffered"],
-)
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_selector_works_by_the_band_and_without_rounds(policy, knobs, tmp_path):
-    options = {"cool_down": 1} if policy == "refl" else {}
-    played = play(tmp_path, BASE, round=knobs, selection={"policy": policy, **options})
-    assert np.isfinite(played.updates["loss"]).all()
-    assert played.rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
-    if "protocol" in knobs:
-        assert played.rounds["arrived"].tolist() == [3 if "protocol_options" in knobs else 1] * 8
-    else:
-        assert played.rounds["selected"].sum() > 0
-        assert len(played.updates) > 0
 
 
 @pytest.fixture
@@ -101,7 +78,6 @@ def test_the_horizon_of_a_frame_is_its_rounds_or_those_that_fit_into_the_time(en
 def test_a_policy_that_declines_everybody_for_ever_ends_the_run_with_one_line(tmp_path):
     """After 24 tasks every device rests for 50 models, and nobody is at work to make one."""
     refl = {"selection": {"policy": "refl", "cool_down": 50}, "learning": {"training": "none"}, "availability": None}
-    with pytest.raises(EdgesimError, match="'refl', round 25: takes none of the 24 devices that are there") as refusal:
+    with in_one_line("'refl', round 25: takes none of the 24 devices that are there"):
         play(tmp_path, BASE, refl, rounds=40, round=COUNT | {"protocol": "asynchronous"})
-    assert "\n" not in str(refusal.value)
     assert len(read_table(tmp_path, "rounds")) == 24

@@ -1,17 +1,13 @@
 """Several stations: a band each, updates over the wires, and averages in the cloud."""
 
-import io
-from dataclasses import dataclass, replace
-
 import numpy as np
 import pytest
 from cell_files import write_cells
-from rich.console import Console
 from safetensors.numpy import load_file
+from typed_commands import printed
 from whole_runs import TIMED, configs
 from whole_runs import play as simulate
 
-from edgesim.devices.places import FixedPlaces
 from edgesim.engine.make_world import make_world
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -73,37 +69,6 @@ def test_uploads_end_early_enough_for_the_wires_and_the_round_at_its_deadline(tm
     assert within_s(played, computes, "t_start_s") == pytest.approx(begin_s, abs=1e-9)
 
 
-@dataclass(frozen=True)
-class ChangeSides(FixedPlaces):
-    """Devices that the other station serves from 2.5 s on."""
-
-    def stations(self, ids, t_s):
-        return self.station[ids] if t_s < 2.5 else 1 - self.station[ids]
-
-
-def test_station_wires_and_band_of_a_task_are_those_of_the_instant_at_which_it_begins(tmp_path, layout, monkeypatch):
-    """As above; the rounds that begin from 3 s on find every device at the other station."""
-
-    def moving(*given):
-        world = make_world(*given)
-        return replace(world, places=ChangeSides(**vars(world.places)))
-
-    monkeypatch.setattr("edgesim.simulation.simulation.make_world", moving)
-    played = play(tmp_path / "run", layout(rate=1e9, latency=0.05))
-    acts, merged = played.activities, played.updates
-    first, theirs = (station_of(played, rows["device"]) for rows in (acts, merged))
-    station = np.where(acts["round"] < 4, first, 1 - first)
-    is_upload = (acts["activity"] == "upload").to_numpy()
-    begin_s, end_s = within_s(played, acts, "t_start_s"), within_s(played, acts, "t_end_s")
-    assert begin_s[~is_upload] == pytest.approx(WIRES_S * station[~is_upload], abs=1e-9)
-    assert end_s[is_upload] == pytest.approx(1.0 - WIRES_S * station[is_upload])
-    used_hz = acts[is_upload].groupby(["round", station[is_upload]])["bandwidth_hz"].sum().unstack()
-    assert (used_hz <= np.array([20e6, 10e6]) * (1 + 1e-12)).all(axis=None)
-    from_east = np.where(merged["round"] < 4, theirs, 1 - theirs) == 1
-    sent = merged[from_east].groupby("round").size() * BITS
-    assert played.metric("backhaul_bits").to_dict() == sent.to_dict()
-
-
 FADING = {"radio": {"fading": "rayleigh"}}
 
 
@@ -116,13 +81,6 @@ def test_an_update_that_is_still_on_the_wires_at_the_deadline_is_late(tmp_path, 
     assert on_wires["bits"].to_numpy() == pytest.approx(BITS)
     late = set(zip(uploads["round"], uploads["device"], strict=True))
     assert not late & set(zip(merged["round"], merged["device"], strict=True))
-
-
-def test_latecomers_on_the_wires_are_merged_in_the_next_round(tmp_path, layout):
-    played = play(tmp_path / "run", layout(latency=0.4), **FADING, round={"tmax_s": 1.5, "late": "keep"})
-    stale = played.updates.query("staleness == 1")
-    assert len(stale) > 0
-    assert played.uploads.merge(stale, on=["round", "device"])["bits"].to_numpy() == pytest.approx(BITS)
 
 
 def test_an_average_in_the_cloud_prolongs_its_round_by_the_longest_way(tmp_path, layout):
@@ -154,22 +112,6 @@ def test_between_averages_the_edge_servers_models_go_their_own_ways(tmp_path, la
     )
     assert every.rounds["test_loss"][0] == pytest.approx(seldom.rounds["test_loss"][0], rel=1e-5)
     assert every.rounds["test_loss"][5] != pytest.approx(seldom.rounds["test_loss"][5], rel=1e-3)
-
-
-def test_links_to_different_stations_are_drawn_apart(layout):
-    config = configs({"devices": {"count": 3000}, "data": {"partition": "fedteddi"}, "learning": {"pretrain": True}})
-    topology = {"file": layout(), "attach": "nearest"}
-    world, single = (make_world(simulation.complete(config(topology=of)), Streams(0)) for of in (topology, {}))
-    assert (world.places.station == (world.places.x_m > 0)).all()
-    ids = np.arange(3000)
-    # The shadowing alone, in dB: what the law does not explain.
-    law_db = world.environment.path_loss.loss_db(world.places.distance_m)
-    shadow_db = -10 * np.log10(world.gain(ids, 1, 0.0, world.places.station)) - law_db
-    first_gain = single.gain(ids, 1, 0.0, single.places.station)
-    of_first_db = -10 * np.log10(first_gain) - single.environment.path_loss.loss_db(single.places.distance_m)
-    west = world.places.station == 0
-    assert shadow_db[west] == pytest.approx(of_first_db[west])
-    assert abs(np.corrcoef(shadow_db[~west], of_first_db[~west])[0, 1]) < 0.08
 
 
 def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_are_best(layout):
@@ -206,41 +148,11 @@ def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_
         assert (np.diff(edges) * bps).sum() * row.bandwidth_hz / 20e6 == pytest.approx(2e6, rel=1e-9)
 
 
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-@pytest.mark.parametrize(
-    "way", [{"allocator": "equal_share"}, {"leftover": "equal_finish"}, {"allocator": "proportional"}], ids=str
-)
-def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, way):
-    radio, knobs = {"channel": "recorded-capacity", "sharing": sharing}, {"payload_bits": 1e6, "tmax_s": 2.0}
-    played = simulate(tmp_path / "run", TIMED, rounds=3, radio=radio, round=knobs | way)
-    assert (played.rounds["arrived"] > 0).all()
-    done = played.uploads.query("outcome == 'done'")
-    assert done["bits"].to_numpy() == pytest.approx(1e6)
-    if "leftover" in way and sharing == "reserved":
-        ends = done.groupby("round")["t_end_s"]
-        assert (ends.max() - ends.min()).to_numpy() == pytest.approx(0, abs=1e-6)
-
-
-@pytest.mark.parametrize("leftover", ["idle", "equal_finish"])
-def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, leftover):
-    (tmp_path / "dry.csv").write_text("t_s,bps\n0,20000000\n1,0\n")
-    (tmp_path / "dry.toml").write_text(
-        'name = "dry"\nsource = "test"\n[capacity]\nfile = "dry.csv"\nafter_end = "hold"\n'
-    )
-    knobs = {"payload_bits": 4e6, "admission": "count", "count": 10, "leftover": leftover}
-    radio = {"channel": str(tmp_path / "dry.toml")}
-    rounds = simulate(tmp_path / "run", TIMED, rounds=2, radio=radio, round=knobs).rounds
-    assert rounds["late"].tolist() == [10, 10]
-    assert rounds["bandwidth_hz"].tolist() == pytest.approx([20e6, 20e6])
-
-
 def test_between_two_averages_the_model_that_is_tested_is_said_to_be_held_by_nobody(tmp_path):
     knobs = {"cloud_every": 3, "aggregation": "hierarchical"}
     learning = {"training": "real", "pretrain": False, "steps": 1}
     rounds = play(tmp_path, "three-cells", topology=knobs, learning=learning, evaluation={"samples": 20}).rounds
     assert rounds["model_held"].tolist() == [False, False, True] * 2
-    console = Console(file=io.StringIO(), width=200)
-    print_run(tmp_path, console)
-    assert "4 of 6 tests, between two averages in the cloud, are of the mean" in console.file.getvalue()
+    assert "4 of 6 tests, between two averages in the cloud, are of the mean" in printed(print_run, tmp_path)
     flat = play(tmp_path / "flat", "three-cells", learning=learning, evaluation={"samples": 20, "every": 2}).rounds
     assert flat["model_held"].tolist() == [None, True] * 3

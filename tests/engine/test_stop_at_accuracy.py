@@ -80,11 +80,6 @@ def test_tests_in_a_row_need_an_accuracy_and_accuracies_training(values, said):
         parse(values, "test")
 
 
-def test_an_accuracy_that_is_never_reached_changes_nothing(tmp_path):
-    whole, sought = (run(tmp_path / str(of), "synchronous", 3, stop_at_accuracy=of) for of in (None, 1.0))
-    assert sought.equals(whole)
-
-
 def test_a_good_test_counts_though_a_later_one_of_the_same_round_is_worse(tmp_path, monkeypatch):
     """In the last round of a frame, the second model is tested as it is replaced, and then the third."""
     data = {"dataset": str(HUNDRED), "partition": "fedteddi", "samples_per_device": 6}

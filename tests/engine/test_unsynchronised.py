@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 from golden import serve
-from whole_runs import TIMED, play, write_rows
+from whole_runs import TIMED, play, stays
+from whole_runs import phones as own_phones
 
 from edgesim.analysis.waste import kinds
 from edgesim.base.errors import Diverged
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
 from edgesim.engine.protocols import make_protocol
-from edgesim.engine.world import World
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.back_ends.loop import LoopBackEnd
@@ -25,22 +25,6 @@ from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 CONSTANT = {"weight": "constant"}
-
-
-@dataclass(frozen=True)
-class OneBitPerSecond(World):
-    """Uploads of one bit take one second on 1 Hz at p / n = 1 Hz; compute delays are given."""
-
-    delays_s: tuple[float, ...] = ()
-
-    def rx_power_w(self, ids, gain):
-        return np.full(len(ids), self.environment.noise_w_per_hz)
-
-    def drawn_rx_power_w(self, ids, draws, gain):
-        return self.rx_power_w(ids, None)
-
-    def compute_s(self, ids, draws, samples):
-        return np.array(self.delays_s)[ids]
 
 
 class PlusOne:
@@ -71,22 +55,17 @@ class PlusOne:
 
 
 def serve_ones(folder, delays_s, models, round_, staleness=None, back_end=None, algorithm="fedavg"):
-    """Instants and values of the global model after each merge, and the run folder."""
-    values = {
+    """Instants and values of the global model after each merge, and the run; uploads of one bit take a second."""
+    values = own_phones(folder / "phones", *((delay_s / 8, 1.0) for delay_s in delays_s)) | {
         "rounds": models,
-        "devices": {"count": len(delays_s)},
-        "radio": {"bandwidth_hz": float(round_["count"])},
         "round": {"admission": "count", "payload_bits": 1.0, **round_},
         "staleness": staleness or {},
         "algorithm": {"name": algorithm},
         "data": {"partition": "iid", "samples_per_device": 10},
-        "learning": {"pretrain": False},
+        "learning": {"pretrain": False, "steps": 1, "batch_size": 8},
         "evaluation": {"samples": 10},
     }
-    config, streams = simulation.complete(parse(values, "worked")), Streams(0)
-    real, found = make_world(config, streams), []
-    of_real = (real.population, real.places, real.environment, real.availability)
-    world = OneBitPerSecond(config, streams, *of_real, delays_s=tuple(delays_s))
+    config, streams, found = simulation.complete(parse(values, "worked")), Streams(0), []
     rule = make_protocol(config.round).rule
     learner = TorchLearner(config, make_federation(config, streams), streams, 1, dict, rule)
     learner.back_end = back_end or PlusOne()
@@ -96,7 +75,7 @@ def serve_ones(folder, delays_s, models, round_, staleness=None, back_end=None, 
     def note(server):
         found.append((server.parts.clock.now, float(learner.global_weights[0])))
 
-    return found, serve(folder, config, models, world, selector, learner, 1.0, note)
+    return found, serve(folder, config, models, make_world(config, streams), selector, learner, 1.0, note)
 
 
 BUFFER = {"protocol": "buffered", "protocol_options": {"buffer": 2}}
@@ -186,19 +165,14 @@ def test_updates_beyond_the_limit_are_not_merged(tmp_path):
     assert "done" in set(played.uploads.query("device == 1")["outcome"])
 
 
-def phones(folder, there, s_per_sample, *parts, **sections):
+def phones(folder, there, s_per_sample, **sections):
     """Phones without training that are there in periods, train on 10 samples and send 3 Mbit at 1 Mbit/s."""
-    rows = [(k, seconds, 1e6) for k, seconds in enumerate(s_per_sample)]
-    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", rows)
-    file = write_rows(folder / "there.csv", "device,start_s,end_s", there)
+    world = own_phones(folder, *((seconds, 1e6) for seconds in s_per_sample)), stays(folder, *there)
     own = {
-        "devices": {"count": len(rows), "profile": profile},
-        "radio": {"sharing": "own"},
-        "availability": {"model": "table", "file": file},
-        "round": {"admission": "count", "count": len(rows), "payload_bits": 3e6, "tmax_s": 20.0},
+        "round": {"admission": "count", "count": len(s_per_sample), "payload_bits": 3e6, "tmax_s": 20.0},
         "learning": {"steps": 1, "batch_size": 10},
     }
-    return play(folder / "run", TIMED, own, *parts, **sections)
+    return play(folder / "run", TIMED, *world, own, sections)
 
 
 @pytest.mark.parametrize(

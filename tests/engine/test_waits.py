@@ -1,20 +1,13 @@
 """Waits for devices that come late, too late or for too short a time: a run goes on, or it ends with a line."""
 
-import io
-import sys
 from pathlib import Path
 
 import pytest
-import tomli_w
-from typer.testing import CliRunner
-from whole_runs import TIMED, merged, play, write_rows
+from whole_runs import TIMED, play, stays
 
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.config import YEAR_S
-from edgesim.config_file import parse
-from edgesim.folder.records import read_run, read_table
-from edgesim.simulation import composition as simulation
+from edgesim.folder.records import read_run
 
 WITHOUT_ROUNDS = {"protocol": "buffered", "admission": "count", "count": 2, "protocol_options": {"buffer": 2}}
 
@@ -22,15 +15,13 @@ WITHOUT_ROUNDS = {"protocol": "buffered", "admission": "count", "count": 2, "pro
 def run(folder: Path, availability: dict, rounds=4, devices=2, stop_at_s=None, on_round=lambda _: None, **knobs):
     base = {"seed": 3, "rounds": rounds if stop_at_s is None else None, "stop_at_s": stop_at_s}
     own = {"devices": {"count": devices}, "round": {"payload_bits": 1e6, "tmax_s": 1.0, **knobs}}
-    config = parse(merged(TIMED, base, own, {"availability": availability}), "test")
-    return simulation.run(config, folder, on_round)
+    return play(folder, TIMED, base, own, availability=availability, on_round=on_round)
 
 
 def twice(folder: Path, gap_s: float) -> dict:
     """Presence of two devices for 1.2 s, and again for 20 s after a gap."""
     rows = [(k, start_s, end_s) for k in range(2) for start_s, end_s in ((0, 1.2), (gap_s, gap_s + 20))]
-    file = write_rows(folder / "trace.csv", "device,start_s,end_s", rows)
-    return {"model": "table", "file": file, "after_end": "absent"}
+    return stays(folder, *rows, after_end="absent")["availability"]
 
 
 @pytest.mark.parametrize("knobs", [{"close": "deadline"}, WITHOUT_ROUNDS], ids=["rounds", "no rounds"])
@@ -44,8 +35,8 @@ def twice(folder: Path, gap_s: float) -> dict:
     ],
 )
 def test_a_run_waits_as_long_as_it_may_search_and_then_keeps_its_rounds(tmp_path, knobs, gap_s, search, comes):
-    result = run(tmp_path / "run", twice(tmp_path, gap_s) | search, rounds=12, **knobs)
-    rounds = read_table(tmp_path / "run", "rounds")
+    played = run(tmp_path / "run", twice(tmp_path, gap_s) | search, rounds=12, **knobs)
+    result, rounds = played.result, played.rounds
     assert result.status == "finished"
     if comes:
         assert result.reason == "all rounds done"
@@ -63,8 +54,7 @@ ONE_BY_ONE = {"protocol": "asynchronous", "admission": "count", "count": 1}
 
 @pytest.mark.parametrize("knobs", [{"close": "deadline"}, ONE_BY_ONE], ids=["rounds", "no rounds"])
 def test_a_run_with_an_end_looks_no_further_and_ends_there(tmp_path, monkeypatch, knobs):
-    run(tmp_path / "whole", SELDOM, rounds=200, devices=1, **knobs)
-    whole = read_table(tmp_path / "whole", "rounds")
+    whole = run(tmp_path / "whole", SELDOM, rounds=100, devices=1, **knobs).rounds
     begin_s = float(whole["t_end_s"].iloc[0])
     stop_at_s, limit = begin_s + 60.0, 20
     later_s = whole["t_end_s"][whole["t_end_s"] > begin_s + 6.0].iloc[0]
@@ -74,12 +64,12 @@ def test_a_run_with_an_end_looks_no_further_and_ends_there(tmp_path, monkeypatch
         # A search that went on behind the end would be given up.
         monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", limit)
 
-    result = run(tmp_path / "run", SELDOM, stop_at_s=stop_at_s, devices=1, on_round=lower, **knobs)
-    facts = read_run(tmp_path / "run")
-    assert (result.status, result.reason[:12], facts["t_end_s"]) == ("finished", "stop_at_s = ", stop_at_s + 1e-6)
+    played = run(tmp_path / "run", SELDOM, stop_at_s=stop_at_s, devices=1, on_round=lower, **knobs)
+    result, end_s = played.result, played.facts["t_end_s"]
+    assert (result.status, result.reason[:12], end_s) == ("finished", "stop_at_s = ", stop_at_s + 1e-6)
     expected = whole[whole["t_end_s"] <= stop_at_s]
-    assert 0 < len(expected) < 200
-    assert read_table(tmp_path / "run", "rounds").equals(expected)
+    assert 0 < len(expected) < 100
+    assert played.rounds.equals(expected)
 
 
 @pytest.mark.parametrize("knobs", [{"close": "deadline"}, ONE_BY_ONE], ids=["rounds", "no rounds"])
@@ -87,41 +77,30 @@ def test_a_run_with_an_end_looks_no_further_and_ends_there(tmp_path, monkeypatch
 def test_a_run_whose_search_takes_too_many_steps_ends_and_says_how_far_it_looked(
     tmp_path, monkeypatch, knobs, stop_at_s
 ):
-    run(tmp_path / "whole", SELDOM, rounds=200, devices=1, **knobs)
+    whole = run(tmp_path / "whole", SELDOM, rounds=100, devices=1, **knobs).rounds
 
     def lower(_: object) -> None:
         monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", 100)
 
-    result = run(tmp_path / "run", SELDOM, rounds=200, stop_at_s=stop_at_s, devices=1, on_round=lower, **knobs)
-    rounds = read_table(tmp_path / "run", "rounds")
+    played = run(tmp_path / "run", SELDOM, rounds=100, stop_at_s=stop_at_s, devices=1, on_round=lower, **knobs)
+    result, rounds = played.result, played.rounds
     assert result.status == "finished"
     assert "as far as was searched (up to " in result.reason
     assert "since the search took too many steps; raise availability.probability (0.002), or lower" in result.reason
-    assert 0 < len(rounds) < 200
-    assert rounds.equals(read_table(tmp_path / "whole", "rounds").iloc[: len(rounds)])
+    assert 0 < len(rounds) < 100
+    assert rounds.equals(whole.iloc[: len(rounds)])
 
 
 def test_a_device_for_which_the_search_is_given_up_while_others_go_on_is_noted(tmp_path, monkeypatch):
     chances = {"model": "bernoulli", "probability": [0.002, 0.9], "slot_s": 5.0}
     monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", 50)
-    result = run(tmp_path / "run", chances, rounds=20, **ONE_BY_ONE | {"count": 2})
-    assert result.reason == "all rounds done"
-    note = read_run(tmp_path / "run")["notes"]["search"]
+    played = run(tmp_path / "run", chances, rounds=20, **ONE_BY_ONE | {"count": 2})
+    assert played.result.reason == "all rounds done"
+    note = played.facts["notes"]["search"]
     assert note.startswith("devices for which the search for the next time that they are available was given up count")
     assert "of the 30 years of availability.search_s, since the search took too many steps" in note
-    run(tmp_path / "other", chances | {"probability": 0.9}, rounds=20, **ONE_BY_ONE | {"count": 2})
-    assert "search" not in read_run(tmp_path / "other")["notes"]
-
-
-@pytest.mark.parametrize("slot_s", [1.0, 1e-3])
-def test_the_slots_of_a_wait_that_are_too_many_to_look_at_are_not_counted(tmp_path, monkeypatch, slot_s):
-    some = {"model": "bernoulli", "probability": 0.5, "slot_s": slot_s}
-    devices = {"count": 2, "battery_j": 1000.0, "battery_start": 0.1, "recharge_w": 1.0}
-    monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", 10_000)
-    base = {"seed": 3, "rounds": 2, "round": {"payload_bits": 1e5, "tmax_s": 10.0}}
-    facts = play(tmp_path / "run", TIMED, base, devices=devices, availability=some).facts
-    assert facts["status"] == "finished"
-    assert ("empty_slots" in facts) == (slot_s == 1.0)
+    other = run(tmp_path / "other", chances | {"probability": 0.9}, rounds=20, **ONE_BY_ONE | {"count": 2})
+    assert "search" not in other.facts["notes"]
 
 
 @pytest.mark.parametrize(
@@ -170,31 +149,15 @@ def test_availability_that_changes_millions_of_times_in_a_round_is_refused_at_th
     assert not (tmp_path / "run").exists()
 
 
-def test_a_long_search_is_a_line_of_progress_without_a_terminal(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edgesim.traces.search._SECONDS_BEFORE_MESSAGES", 0.0)
-    monkeypatch.setattr("edgesim.screen.progress._SECONDS_BEFORE_LINES", 0.0)
-    rare = {"model": "bernoulli", "probability": 1e-4, "slot_s": 1.0}
-    knobs = {"payload_bits": 1e6, "tmax_s": 1.0}
-    values = TIMED | {"rounds": 1, "availability": rare, "devices": {"count": 1}, "round": knobs}
-    Path("run.toml").write_text(tomli_w.dumps(values))
-    stderr = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stderr)
-    result = CliRunner().invoke(app, ["run", "run.toml"])
-    assert result.exit_code == 0, result.output
-    assert "looking for 1 devices available, at " in result.stderr
-
-
 @pytest.mark.parametrize("tmax_s", [1e-6, 1e-4, 1.0])
 def test_no_round_is_so_short_that_the_clock_stands_still(tmp_path, tmax_s):
     """At 9e8 s the clock goes by 1.2e-7 s, and rounds would take 1e-10 s."""
-    trace = write_rows(tmp_path / "trace.csv", "device,start_s,end_s", [(k, 900000000, 900000100) for k in range(2)])
     played = play(
         tmp_path / "run",
         TIMED,
+        stays(tmp_path, (0, 900000000, 900000100), (1, 900000000, 900000100)),
         rounds=3,
         devices={"count": 2, "a_s_per_sample": 0.0, "mu_samples_per_s": 1e15},
-        availability={"model": "table", "file": trace},
         radio={"bandwidth_hz": 1e12},
         round={"payload_bits": 1.0, "tmax_s": tmax_s},
     )

@@ -1,11 +1,24 @@
 """Run folders and plans of studies that are edited or written by hand."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from edgesim.folder.records import SCHEMA_VERSION, read_config
+
+
+def edit_json(path: Path, **keys: object) -> None:
+    """Change keys of a file that holds an object."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
+
+
+def edit_table(folder: Path, table: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    """Put in the place of a table what a function makes of it."""
+    path = folder / f"{table}.parquet"
+    change(pd.read_parquet(path)).to_parquet(path, index=False)
 
 
 def forget_digests(folder: Path) -> Path:

@@ -4,12 +4,11 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from typer.testing import CliRunner
 
-from edgesim.base.errors import EdgesimError
+from edgesim.analysis.check import run_faults
 from edgesim.commands.cli import app
 from edgesim.folder.records import read_table
 from edgesim.folder.run_schema import SCHEMAS
@@ -74,30 +73,15 @@ def outcome(arguments: Sequence[str], out: Path | None = None) -> tuple[str, str
 
 
 def bad_number(folder: Path) -> str:
-    """The first number of a run's tables that is not finite or, where it cannot be, negative; empty if none is."""
+    """The first fault that `edgesim check` finds in a run, or a number that is endless, or negative where none is."""
     if not (folder / "rounds.parquet").is_file():
         return ""
-    try:
-        return _bad_number(folder)
-    except EdgesimError as error:
-        # Readers refuse such tables themselves.
-        return str(error)
-
-
-def _bad_number(folder: Path) -> str:
+    if faults := run_faults(folder):
+        return faults[0]
     for name in SCHEMAS:
-        if name == "timing":
-            continue
-        table = read_table(folder, name)
-        for column in table.select_dtypes("number"):
-            values: Any = table[column].dropna().to_numpy(float)
-            if not np.isfinite(values).all():
-                return f"{name}.{column} holds {values[~np.isfinite(values)][0]}"
-            if column not in _SIGNED and (values < 0).any() and not column.endswith(("x_m", "y_m", "_db", "_dbm")):
-                return f"{name}.{column} holds {values.min()}"
-    acts = read_table(folder, "activities")
-    if (acts["t_end_s"] < acts["t_start_s"]).any():
-        return "an activity ends before it begins"
-    if read_table(folder, "rounds").empty:
-        return "the run finished without a round"
-    return ""
+        for column, values in read_table(folder, name).select_dtypes("number").items():
+            known = values.dropna()
+            may_be_negative = str(column) in _SIGNED or str(column).endswith(("x_m", "y_m", "_db", "_dbm"))
+            if not np.isfinite(known).all() or ((known < 0).any() and not may_be_negative):
+                return f"{name}.{column} holds {known.min()} to {known.max()}"
+    return "the run finished without a round" if read_table(folder, "rounds").empty else ""

@@ -1,7 +1,7 @@
 """How many inputs of each kind end how: ``python tests/fuzz/fuzz_table.py --inputs 30000 --draws 1``.
 
-Unlike the tests it goes on after a fault, and prints one input for each different one. ``--keep tests/fuzz/corpus``
-puts the inputs that failed there, which `test_corpus.py` types again.
+Goes on after a fault, and prints one input for each different one. ``--keep tests/fuzz/corpus``
+puts the inputs that failed there, which `test_fuzz.py` types again.
 """
 
 import argparse

@@ -160,16 +160,6 @@ def test_what_is_saved_of_it_lets_another_go_on_as_the_first():
     assert law.ask(EVERY, 9).chance[4] != joiners().ask(EVERY, 9).chance[4]
 
 
-def test_rows_say_who_was_asked_how_likely_each_was_and_who_joined():
-    answers = joiners(performance=1).ask(np.array([2, 5]), 1)
-    assert answers.values() == {
-        ("join_chance", "2"): answers.chance[0],
-        ("join_chance", "5"): answers.chance[1],
-        ("joined", "2"): float(answers.joined[0]),
-        ("joined", "5"): float(answers.joined[1]),
-    }
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -1,5 +1,5 @@
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import torch
 
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.engine.protocols import PROTOCOLS
+from edgesim.engine.protocols import PROTOCOLS, make_protocol
 from edgesim.learning.algorithms.algorithm import AveragingOptions
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Sizes
@@ -17,7 +17,6 @@ from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Promise
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
@@ -25,8 +24,9 @@ from edgesim.streams import Streams
 torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def own_cache(tmp_path, monkeypatch):
+    """A cache that is empty when the test begins."""
     monkeypatch.setenv("EDGESIM_CACHE", str(tmp_path / "cache"))
 
 
@@ -44,28 +44,19 @@ def make_config() -> Callable[..., RunConfig]:
 
 
 @pytest.fixture
-def make_learner(make_config) -> Callable[..., TorchLearner]:
-    """A learner of a config's sections, or of a config, whose start model is not trained yet."""
+def make_learner(make_config) -> Iterator[Callable[..., TorchLearner]]:
+    """A learner of a config's sections, whose start model is not trained yet; it is closed after the test."""
+    made = []
 
-    def make(config: RunConfig | None = None, **sections: Any) -> TorchLearner:
-        config = config or make_config(**sections)
-        streams = Streams(config.seed)
-        return TorchLearner(config, make_federation(config, streams), streams)
+    def make(federation: Federation | None = None, **sections: Any) -> TorchLearner:
+        config = make_config(**sections)
+        streams, rule = Streams(config.seed), make_protocol(config.round).rule
+        made.append(TorchLearner(config, federation or make_federation(config, streams), streams, rule=rule))
+        return made[-1]
 
-    return make
-
-
-@pytest.fixture(scope="session")
-def begin() -> Callable[..., dict[int, Promise]]:
-    """Promises of devices that begin in an opened round, and whose simulated work is finished, by device."""
-
-    def start(training, ids) -> dict[int, Promise]:
-        promises = training.start(np.array(ids))
-        for promise in promises:
-            promise.due = True
-        return {promise.device: promise for promise in promises}
-
-    return start
+    yield make
+    for learner in made:
+        learner.close()
 
 
 @pytest.fixture

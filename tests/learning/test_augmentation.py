@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from begun import begun
 from hypothesis import given
 from hypothesis import strategies as st
 from torchvision.transforms.v2 import functional as T
 
-from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.augmentation import apply, draw_changes
-from edgesim.learning.back_ends.loop import LoopBackEnd
-from edgesim.learning.jobs import Arrived, Job, Optimiser, Promise
+from edgesim.learning.jobs import Arrived
 from edgesim.streams import Streams
 
 
@@ -62,36 +61,15 @@ def test_draws_are_a_function_of_seed_device_and_round_and_not_of_company(kind, 
     assert _draws("none", [3, 4]) == [None, None]
 
 
-def test_a_job_trains_on_the_changed_images(make_dataset, make_flat, averaging):
-    """Against the same job without augmentation, on a data set whose images were changed beforehand."""
-    torch.manual_seed(0)
-    dataset = make_dataset(np.arange(24) % 3, shape=(2, 6, 6))
-    (changes,) = _draws("crop-flip", [24])
-    changed = make_dataset(np.arange(24) % 3, shape=(2, 6, 6))
-    images = apply(torch.from_numpy(dataset.images[0]), torch.from_numpy(changes)).numpy()
-    vars(changed)["images"] = (images, dataset.images[1])
-    vars(changed)["normalisation"] = dataset.normalisation
-    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(72, 3))
-    updates = []
-    for data, moves in ((dataset, changes), (changed, None), (dataset, None)):
-        flat, on_device = make_flat(module, data)
-        phase = Phase(np.arange(24), np.array([0, 8, 16, 24]), moves)
-        job = Job(0, 1, 1, (phase,), {"start": torch.zeros(219)}, Optimiser(0.1, 0.5))
-        promise = Promise(0, 1, job)
-        LoopBackEnd(flat, on_device, averaging).run([promise])
-        updates.append(promise.result.update)
-    assert torch.equal(updates[0], updates[1])
-    assert not torch.equal(updates[0], updates[2])
-
-
-@pytest.mark.parametrize("work", [{"steps": 2, "batch_size": 8}, {"epochs": 2, "batch_size": 16}])
-def test_a_run_augments_its_jobs_and_its_start_model_by_config(make_learner, begin, work):
+def test_a_run_augments_its_jobs_and_its_start_model_by_config(make_learner):
     weights = {}
     for augment in ("none", "flip", "crop-flip", "crop-flip "):
-        learner = make_learner(data={"augment": augment.strip()}, learning={"pretrain_max_epochs": 1, **work})
+        learner = make_learner(
+            data={"augment": augment.strip()}, learning={"pretrain_max_epochs": 1, "steps": 2, "batch_size": 8}
+        )
         learner.prepare(lambda _: None)
         started = learner.global_weights.clone()
-        promises = begin(learner.open_round(1, 1), range(3))
+        promises = begun(learner.open_round(1, 1), range(3))
         learner.merge([Arrived(promise) for promise in promises.values()], np.arange(3))
         weights[augment] = (started, learner.global_weights - started)
     for part in (0, 1):

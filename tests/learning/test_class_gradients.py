@@ -1,3 +1,7 @@
+"""Distances of class gradients, spreads of the gradients of samples, and mean losses, beside plain passes."""
+
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -5,8 +9,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from edgesim.base.errors import EdgesimError
-from edgesim.learning import class_gradients
+from edgesim.learning import class_gradients, loss_passes
 from edgesim.learning.class_gradients import class_gradient_distances
+from edgesim.learning.loss_passes import gradient_deviations, mean_losses
 
 
 class _Branches(nn.Module):
@@ -50,6 +55,12 @@ class _Tied(nn.Module):
 
     def forward(self, images):
         return self.last(torch.relu(self.middle(torch.tanh(self.first(images.flatten(1))))))
+
+
+def _twice():
+    """One layer in two places of a chain, under two names."""
+    layer = nn.Linear(16, 16)
+    return nn.Sequential(nn.Flatten(), layer, nn.Tanh(), layer, nn.Linear(16, 4))
 
 
 def _mlp():
@@ -129,3 +140,32 @@ def test_the_last_layers_gradient_needs_a_linear_layer(make_dataset, make_flat):
         class_gradient_distances(
             flat, data, [np.arange(3)], [np.arange(3)], np.ones(1), np.array([0]), 3, "last_linear", 1
         )
+
+
+@pytest.mark.parametrize("build", [_mlp, _cnn, _Branches, _twice])
+@pytest.mark.parametrize(("at_once", "budget_mib"), [(1, 0), (500, 1), (8 << 20, 4096)])
+def test_gradient_deviations_are_those_of_one_backward_pass_per_sample(
+    build, at_once, budget_mib, make_dataset, make_flat, monkeypatch
+):
+    monkeypatch.setattr(loss_passes, "_NUMBERS_AT_ONCE", at_once)
+    torch.manual_seed(0)
+    flat, data = make_flat(build(), make_dataset(np.arange(40) % 3))
+    batches = [np.arange(0, 8), np.array([3, 9]), np.arange(10, 33)]
+    expected = []
+    for batch in batches:
+        rows = torch.stack([_gradient(flat.module, data, [sample]) for sample in batch])
+        expected.append(math.sqrt((rows - rows.mean(0)).square().sum() / (len(batch) - 1)))
+    np.testing.assert_allclose(gradient_deviations(flat, data, batches, budget_mib), expected, rtol=2e-5)
+    # The module is left as it was.
+    flat.module(data.train(torch.arange(2))[0]).sum().backward()
+
+
+def test_mean_losses_are_those_of_each_devices_own_set_though_sets_overlap(make_dataset, make_flat):
+    torch.manual_seed(2)
+    flat, data = make_flat(_mlp(), make_dataset(np.arange(200) % 3))
+    clients = [np.arange(0, 150), np.arange(100, 200), np.array([7])]
+    expected = []
+    for client in clients:
+        images, labels = data.train(torch.from_numpy(client))
+        expected.append(F.cross_entropy(flat.module(images), labels).item())
+    np.testing.assert_allclose(mean_losses(flat, data, clients), expected, rtol=1e-5)

@@ -55,19 +55,6 @@ def test_a_key_is_a_function_of_seed_step_and_layer():
     assert key(5, 6, 7) == key(5, 6, 7)
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 4, 4), (4, 2, 3)])
-def test_the_masks_of_many_clients_are_those_of_each(shape):
-    keys = torch.tensor([key(seed, 0, 0) for seed in range(6)], dtype=torch.int32).view(6, 2, *[1] * len(shape))
-    shape = torch.Size(shape)
-    together = noise(shape, (keys[:, 0], keys[:, 1]), 0.4, torch.empty(0))
-    alone = torch.stack([noise(shape, key(seed, 0, 0), 0.4, torch.empty(0)) for seed in range(6)])
-    assert torch.equal(together, alone)
-    # Elements of images count channels last.
-    flat = noise(torch.Size((2 * 5 * 4 * 3,)), key(1, 1, 1), 0.5, torch.empty(0))
-    images = noise(torch.Size((2, 3, 5, 4)), key(1, 1, 1), 0.5, torch.empty(0))
-    assert torch.equal(images.permute(0, 2, 3, 1).reshape(-1), flat)
-
-
 def test_only_plain_dropout_is_replaced_at_any_depth_and_calls_are_counted_within_a_step():
     module = nn.Sequential(nn.Dropout(0.5), nn.Sequential(nn.Dropout(0.2), nn.Dropout2d(0.2)), nn.AlphaDropout(0.1))
     masks = install(module)

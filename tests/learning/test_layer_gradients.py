@@ -72,18 +72,6 @@ def test_a_convolution_of_any_geometry_has_the_gradients_of_one_pass_per_sample(
         _agree(*_flat(layer, nn.ReLU(inplace=True)))
 
 
-@pytest.mark.parametrize(
-    "layers",
-    [
-        [nn.Flatten(), nn.Linear(126, 5), nn.ReLU(inplace=True), nn.Linear(5, 4, bias=False), nn.Tanh()],
-        [nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(inplace=True), nn.Conv2d(4, 4, 2, stride=2), nn.MaxPool2d(2)],
-        [nn.Flatten(2), nn.GroupNorm(3, 3)],
-    ],
-)
-def test_chains_of_layers_have_the_gradients_of_one_pass_per_sample(layers):
-    _agree(*_flat(*layers))
-
-
 class _Skips(nn.Module):
     """Two ways through, and both ways' sum changed in place."""
 

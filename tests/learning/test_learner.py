@@ -1,27 +1,22 @@
 import numpy as np
 import pytest
 import torch
+from begun import begun
 from safetensors.torch import load_file
 
 from edgesim.base.errors import EdgesimError
-from edgesim.engine.protocols import make_protocol
-from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import TorchLearner
+from edgesim.learning.loss_passes import mean_losses
 from edgesim.learning.models import MODELS, make_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.selection.view import ClassGradients
-from edgesim.streams import Streams
 
 
 @pytest.fixture
-def make(make_config):
+def make(make_learner):
     def build(federation=None, **sections):
         sections["learning"] = {"pretrain": False, **sections.get("learning", {})}
-        config = make_config(**sections)
-        streams = Streams(config.seed)
-        rule = make_protocol(config.round).rule
-        learner = TorchLearner(config, federation or make_federation(config, streams), streams, rule=rule)
+        learner = make_learner(federation, **sections)
         learner.prepare(lambda _: None)
         return learner
 
@@ -45,21 +40,13 @@ def normed(monkeypatch):
     monkeypatch.setitem(MODELS, "normed", build)
 
 
-def _begin(training, ids):
-    """Promises of devices that have begun, and whose simulated work is finished, by device."""
-    promises = training.start(np.array(ids))
-    for promise in promises:
-        promise.due = True
-    return {promise.device: promise for promise in promises}
-
-
 def _merge(learner, arrived, began=()):
     return learner.merge(list(arrived), np.array(began, dtype=np.int64))
 
 
 def _round(learner, number, started, merged, frame=1):
     this = learner.open_round(number, frame)
-    promises = _begin(this, started)
+    promises = begun(this, started)
     return this, _merge(learner, [Arrived(promises[device]) for device in merged], started)
 
 
@@ -74,78 +61,26 @@ def test_the_saved_model_is_the_global_one_under_the_modules_own_names(make, tmp
     assert learner.evaluate(1).accuracy == pytest.approx(float(accuracy))
 
 
-def test_update_norms_are_those_of_the_updates_merged(make):
-    learner = make()
-    this = learner.open_round(1, 1)
-    norms = this.update_norms(np.array([3, 8]))
-    assert learner.jobs_trained == 2
-    promises = _begin(this, [8])
-    start = learner.global_weights
-    merged = _merge(learner, [Arrived(promises[8])])
-    assert learner.jobs_trained == 2
-    assert merged.update_norm.tolist() == [norms[1]]
-    # One device alone has weight 1: the model moves by its update.
-    moved = torch.linalg.vector_norm((learner.global_weights - start).double())
-    assert float(moved) == pytest.approx(norms[1], rel=1e-5)
-
-
 @pytest.mark.parametrize("back_end", ["loop", "stacked"])
-def test_the_norm_of_an_update_is_that_of_its_parameters_and_leaves_running_statistics_out(
-    back_end, make, normed, tmp_path
-):
+def test_norms_are_those_of_the_updates_merged_and_leave_running_statistics_out(back_end, make, normed):
+    """One device alone has weight 1: the model moves by its update, for whose norm a job is not run twice."""
     learner = make(learning={"model": "normed", "back_end": back_end, "lr": 0.01})
-    states = []
-    for number in range(2):
-        (tmp_path / str(number)).mkdir()
-        learner.save(tmp_path / str(number))
-        states.append(load_file(tmp_path / str(number) / "model.safetensors"))
-        if number == 0:
-            this, merged = _round(learner, 1, [3], [3])
-    squares = {name: float((states[1][name].double() - states[0][name].double()).square().sum()) for name in states[0]}
-    running = sum(square for name, square in squares.items() if "running" in name)
-    parameters = sum(square for name, square in squares.items() if "running" not in name and "tracked" not in name)
-    assert running > 0.2 * parameters
-    assert merged.update_norm.tolist() == pytest.approx([parameters**0.5], rel=1e-4)
-    assert this.update_norms(np.array([3])).tolist() == merged.update_norm.tolist()
-
-
-@pytest.mark.parametrize("back_end", ["loop", "stacked"])
-def test_with_equal_weights_the_model_moves_by_the_plain_mean_of_the_updates(back_end, make, make_dataset, make_frames):
-    """An update one version late, at polynomial weight 2^-0.5, beside two fresh ones: 1, 1 and 2^-0.5 of their sum."""
-    frame = [list(range(10)), list(range(10, 40)), list(range(20, 60))]
-    federation = make_frames(make_dataset(np.arange(60) % 3), frame, frame)
-    sections = {
-        "learning": {"back_end": back_end},
-        "algorithm": {"weights": "equal"},
-        "staleness": {"weight": "polynomial"},
-        "round": {"late": "keep"},
-    }
-    learner = make(federation, **sections)
-    start = learner.global_weights
-    before = learner.open_round(1, 1)
-    late = _begin(before, [1])[1]
-    _merge(learner, [], [1])
-    updates = {}
-    for device, number in ((0, 2), (1, 1), (2, 2)):
-        single = make(federation, **sections)
-        _round(single, number, [device], [device])
-        updates[device] = single.global_weights - start
-    this = learner.open_round(2, 1)
-    fresh = _begin(this, [0, 2])
-    merged = _merge(learner, [Arrived(fresh[0]), Arrived(fresh[2]), Arrived(late, 1)], [0, 2])
-    share = np.array([1.0, 1.0, 2**-0.5]) / (2 + 2**-0.5)
-    assert merged.weight == pytest.approx(share)
-    expected = start + sum(float(a) * updates[device] for a, device in zip(share, (0, 2, 1), strict=True))
-    torch.testing.assert_close(learner.global_weights, expected, rtol=1e-4, atol=1e-6)
+    this, start = learner.open_round(1, 1), learner.global_weights
+    norms = this.update_norms(np.array([3, 8]))
+    merged = _merge(learner, map(Arrived, begun(this, [8]).values()))
+    assert learner.jobs_trained == 2
+    moved, trainable = (learner.global_weights - start).double(), learner.model.trainable
+    assert merged.update_norm.tolist() == [norms[1]] == pytest.approx([float(moved[:trainable].norm())], rel=1e-4)
+    assert float(moved[trainable:].norm()) > 0.4 * norms[1]
 
 
 def _two_fresh_and_two_late(learner):
     """Updates of devices 0 and 2 in round 3, and late ones of devices 1 (round 2) and 3 (round 1)."""
     late = []
     for number, device in ((1, 3), (2, 1)):
-        promise = _begin(learner.open_round(number, 1), [device])[device]
+        promise = begun(learner.open_round(number, 1), [device])[device]
         late.insert(0, Arrived(promise, staleness=3 - number))
-    fresh = _begin(learner.open_round(3, 1), [0, 2])
+    fresh = begun(learner.open_round(3, 1), [0, 2])
     return [Arrived(fresh[0]), Arrived(fresh[2])], late
 
 
@@ -173,33 +108,50 @@ def two_alone(make_dataset, make_frames):
     return make_frames(make_dataset(samples % 3), frame, frame)
 
 
+BUFFERED = {"protocol": "buffered", "admission": "count", "count": 4, "protocol_options": {"buffer": 4}}
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize("buffered", [False, True])
 @pytest.mark.parametrize("model", ["mlp", "normed"])
-def test_by_refls_weights_late_updates_count_by_what_they_change_of_the_fresh_mean(model, make, two_alone, normed):
-    sections = {"algorithm": {"weights": "equal"}, "staleness": {"weight": "refl"}, "round": {"late": "keep"}}
-    learner = make(two_alone, learning={"model": model}, **sections)
+def test_by_refls_weights_late_updates_count_by_what_they_change_of_the_fresh_mean(
+    model, buffered, make, two_alone, normed
+):
+    """Parameters of a buffer are divided by its four updates, not by the sum of their weights (FedBuff)."""
+    weights = {"weights": "samples" if buffered else "equal"}
+    round_ = BUFFERED if buffered else {"late": "keep"}
+    learner = make(two_alone, learning={"model": model}, algorithm=weights, staleness={"weight": "refl"}, round=round_)
     start = learner.global_weights
     fresh, late = _two_fresh_and_two_late(learner)
     merged = _merge(learner, [*fresh, *late], [0, 2])
     updates, weight = _by_refl([*fresh, *late], model)
-    assert merged.ids.tolist() == [0, 2, 1, 3]
-    assert merged.weight == pytest.approx(weight / weight.sum(), rel=1e-5)
     moved = (learner.global_weights - start).double().numpy()
-    assert moved == pytest.approx(weight / weight.sum() @ updates, abs=1e-6)
+    trainable, divisors = np.arange(len(moved)) < learner.model.trainable, np.array([[4], [weight.sum()]])
+    by_parameter, by_sum = weight / divisors @ updates
+    assert moved == pytest.approx(np.where(trainable & buffered, by_parameter, by_sum), abs=1e-6)
+    if not buffered:
+        assert merged.ids.tolist() == [0, 2, 1, 3]
+        assert merged.weight == pytest.approx(weight / weight.sum(), rel=1e-5)
 
 
-@pytest.mark.parametrize("model", ["mlp", "normed"])
-def test_by_refls_weights_a_buffer_counts_late_updates_as_a_round_does(model, make, two_alone, normed):
-    """Divided by the four updates of the buffer, not by the sum of their weights (FedBuff), as running moments are."""
-    rounds = {"protocol": "buffered", "admission": "count", "count": 4, "protocol_options": {"buffer": 4}}
-    learner = make(two_alone, learning={"model": model}, staleness={"weight": "refl"}, round=rounds)
-    start = learner.global_weights
-    fresh, late = _two_fresh_and_two_late(learner)
-    _merge(learner, [fresh[0], *late, fresh[1]], [0, 2])
-    updates, weight = _by_refl([*fresh, *late], model)
-    moved = (learner.global_weights - start).double().numpy()
-    trainable, divided = np.arange(len(moved)) < learner.model.trainable, np.array([[4], [weight.sum()]])
-    by_parameter, by_buffer = weight / divided @ updates
-    assert moved == pytest.approx(np.where(trainable, by_parameter, by_buffer), abs=1e-6)
+@pytest.mark.parametrize("keep_best", [True, False])
+def test_a_further_frame_starts_from_the_best_model_of_the_one_before_though_it_is_not_the_last(
+    keep_best, make, make_dataset, make_frames
+):
+    """Best on all images that the devices hold in the frame; steps so long that losses rise again."""
+    frame = [[*range(device, 120, 6)] for device in range(6)]
+    federation = make_frames(make_dataset(np.tile(np.arange(10), 12)), frame, frame, frame)
+    learner = make(federation, learning={"keep_best": keep_best, "lr": 3.0, "back_end": "loop"})
+    models, losses = [], []
+    for number in range(1, 4):
+        _round(learner, number, range(6), range(6))
+        learner.evaluate(1)
+        models.append(learner.global_weights)
+        losses += mean_losses(learner.model, learner.data, [np.arange(120)]).tolist()
+    learner.end_frame()
+    assert np.argmin(losses) < 2, losses
+    (promise,) = learner.open_round(4, 2).start(np.array([3]))
+    assert torch.equal(promise.job.start, models[np.argmin(losses) if keep_best else -1])
 
 
 def test_the_order_of_arrival_changes_no_byte(make):
@@ -209,14 +161,6 @@ def test_the_order_of_arrival_changes_no_byte(make):
     _, backward = _round(two, 1, ids, ids[::-1])
     assert torch.equal(one.global_weights, two.global_weights)
     assert forward.loss.tolist() == backward.loss[::-1].tolist()
-
-
-def test_a_round_that_nobody_reached_keeps_the_model(make):
-    learner = make()
-    start = learner.global_weights.clone()
-    _, merged = _round(learner, 1, range(30), [])
-    assert torch.equal(learner.global_weights, start)
-    assert (learner.jobs_trained, len(merged.weight), len(merged.loss)) == (0, 0, 0)
 
 
 def test_a_result_cannot_be_used_before_its_simulated_work_is_done(make):
@@ -282,23 +226,13 @@ def test_class_gradients_come_with_the_shares_of_the_batches(make):
     assert this.class_gradient_distances(np.empty(0, dtype=np.int64), "all").distances.shape == (0, 10)
 
 
-def test_class_gradients_are_taken_at_the_new_global_model(make):
+def test_class_gradients_are_those_of_the_newest_model_and_losses_and_deviations_of_the_one_that_began_the_round(make):
     learner = make()
-    this = learner.open_round(1, 1)
-    ids = np.arange(5)
-    before = this.class_gradient_distances(ids, "all").distances
-    _merge(learner, map(Arrived, _begin(this, ids).values()), ids)
-    assert not np.allclose(this.class_gradient_distances(ids, "all").distances, before)
-
-
-def test_losses_and_deviations_are_those_of_the_model_with_which_the_round_began(make):
-    learner = make()
-    this = learner.open_round(1, 1)
-    ids = np.array([6, 1])
-    losses, deviations = this.losses(ids), this.gradient_deviations(ids)
-    _merge(learner, map(Arrived, _begin(this, ids).values()), ids)
-    np.testing.assert_array_equal(this.losses(ids), losses)
-    np.testing.assert_array_equal(this.gradient_deviations(ids), deviations)
+    this, ids = learner.open_round(1, 1), np.array([6, 1])
+    before = [this.losses(ids), this.gradient_deviations(ids), this.class_gradient_distances(ids, "all").distances]
+    _merge(learner, map(Arrived, begun(this, ids).values()), ids)
+    after = [this.losses(ids), this.gradient_deviations(ids), this.class_gradient_distances(ids, "all").distances]
+    assert [np.array_equal(one, other) for one, other in zip(before, after, strict=True)] == [True, True, False]
 
 
 def test_a_device_of_one_sample_deviates_by_nothing_and_the_others_by_what_they_would(make):
@@ -329,7 +263,7 @@ def test_a_server_may_merge_an_update_that_began_from_another_ones_model(make):
     learner = make()
     learner.serve(2, lambda ids, t_s: ids % 2)
     learner.prepare(lambda _: None)
-    promises = _begin(learner.open_round(1, 1), [0, 1])
+    promises = begun(learner.open_round(1, 1), [0, 1])
     start = [state.weights.clone() for state in learner.states]
     _merge(learner, [Arrived(promises[0], server=1), Arrived(promises[1])], [0, 1])
     west, east = (state.weights for state in learner.states)

@@ -1,31 +1,13 @@
-import itertools
 import threading
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.passes import rows_at_once, side_by_side, whole_segments
+from edgesim.learning.passes import rows_at_once, side_by_side
 
 CPU = torch.device("cpu")
-
-
-@given(st.lists(st.integers(1, 9), max_size=20), st.integers(0, 30))
-def test_segments_share_a_pass_while_they_have_room_and_none_is_split(sizes, at_once):
-    found = list(whole_segments(sizes, at_once))
-    rows = [row for row, size in enumerate(sizes) for _ in range(size)]
-    assert [segment for which, _ in found for segment in range(len(sizes))[which]] == list(range(len(sizes)))
-    assert [row for _, part in found for row in rows[part]] == rows
-    for which, part in found:
-        assert sorted(set(rows[part])) == list(range(len(sizes)))[which]
-        assert part.stop - part.start <= at_once or which.stop - which.start == 1
-    for (which, part), (after, _) in itertools.pairwise(found):
-        # The next one had no room.
-        assert part.stop - part.start + sizes[after.start] > at_once
-        assert which.stop == after.start
 
 
 @pytest.mark.parametrize(("budget_mib", "rows"), [(0, 1), (1, 32), (3, 96), (1 << 20, 1024)])

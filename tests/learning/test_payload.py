@@ -51,48 +51,36 @@ def test_the_closed_form_gives_the_published_parameter_count(name, shape, classe
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-@pytest.mark.parametrize("shape", [(3, 32, 32), pytest.param((1, 28, 28), marks=pytest.mark.slow), (2, 17, 21)])
+@pytest.mark.parametrize("shape", [(1, 28, 28), (2, 17, 21)])
 def test_the_closed_form_agrees_with_torch(name, shape):
     # So a timing-only run, which makes no network, has nothing to refuse where an algorithm looks at features.
     assert check(name, shape, 7).features > 0
 
 
 @pytest.mark.parametrize("name", sorted(TORCHVISION_COUNTS))
-@pytest.mark.parametrize(("shape", "classes"), [((3, 64, 64), 200), ((1, 32, 32), 7)])
-def test_the_closed_form_of_a_torchvision_name_agrees_with_torch(name, shape, classes):
-    check(name, shape, classes)
+def test_the_closed_form_of_a_torchvision_name_agrees_with_torch(name):
+    check(name, (1, 32, 32), 7)
 
 
 def check(name, shape, classes):
     """Parameters, features and tensors as torch's own module has them."""
     dataset = Dataset("made", np.zeros(1), np.zeros(1), classes, shape, lambda: ())
     blank = Frame(np.ones(1), np.ones((1, classes)), np.arange(classes), np.zeros(1))
-    module = FlatModel(make_model(name, shape, classes), torch.device("cpu"))
+    with torch.device("meta"):
+        module = FlatModel(make_model(name, shape, classes), torch.device("meta"))
     found = known_network(LearningConfig(model=name), Federation(dataset, Framed([blank])), charged=True)
     assert found == replace(module.network, tensor_sizes=())
     return found
 
 
-def test_every_named_model_has_a_closed_form():
-    assert set(PARAMETER_COUNTS) == set(MODELS)
-
-
-def test_a_parameter_counts_32_bits(make_config):
-    config, streams = make_config(learning={"training": "none"}), Streams(0)
-    federation = make_federation(config, streams)
-    assert parameter_count(LearningConfig(), federation) == 2410
-    assert TimingOnlyLearner(config, federation, streams).accounts.model_bits == 32 * 2410
+NARROW = {"model": "torchvision:mobilenet_v2", "model_options": {"width_mult": 0.5}}
 
 
 @pytest.mark.parametrize(
     ("learning", "dataset", "said"),
     [
         ({"model": "mine.net"}, "digits", r"round.payload_bits: a number is needed.*'mine.net'"),
-        (
-            {"model": "torchvision:mobilenet_v2", "model_options": {"width_mult": 0.5}},
-            "digits",
-            r"size of model 'torchvision:mobilenet_v2' with options \{'width_mult': 0.5",
-        ),
+        (NARROW, "digits", r"size of model 'torchvision:mobilenet_v2' with options \{'width_mult': 0.5"),
         ({}, "none", "round.payload_bits: a number is needed with data.dataset = 'none'"),
     ],
     ids=["own", "options", "no data"],

@@ -15,7 +15,7 @@ from edgesim.learning.datasets import load_dataset
 
 
 @pytest.fixture
-def prepared(make_learner):
+def prepared(make_learner, own_cache):
     """A learner whose start model is trained, by the sections of its config."""
 
     def make(notices=None, **sections):
@@ -48,32 +48,42 @@ def test_a_cached_start_model_has_the_same_bytes_and_is_not_trained_again(prepar
     assert [path.read_bytes() for path in cache_folder("start-models").iterdir()] == [content]
 
 
-def test_what_changes_the_start_model_has_a_place_of_its_own_in_the_cache(prepared):
-    once = {"pretrain_max_epochs": 1}
-    prepared(learning=once)
-    for place, (learning, others) in enumerate(
-        [
-            ({}, {"seed": 1}),
-            ({"lr": 0.05}, {}),
-            ({"pretrain_target": 0.5}, {}),
-            ({}, {"data": {"permute_labels": True}}),
-        ]
-    ):
-        prepared(learning=once | learning, **others)
-        assert len(list(cache_folder("start-models").iterdir())) == 2 + place
+ONCE = {"pretrain_max_epochs": 1}
+READS_WEIGHTS = """
+import numpy, torch
+
+def model(image_shape, class_count):
+    frozen = torch.nn.Linear(64, 8)
+    frozen.weight = torch.nn.Parameter(torch.from_numpy(numpy.load({path!r})), requires_grad=False)
+    return torch.nn.Sequential(torch.nn.Flatten(), frozen, torch.nn.ReLU(), torch.nn.Linear(8, class_count))
+"""
 
 
-def test_other_code_or_another_torchvision_has_a_place_of_its_own_in_the_cache(prepared, monkeypatch):
-    config = {"learning": {"pretrain_max_epochs": 1}}
-    prepared(**config)
+def test_what_changes_the_start_model_has_a_place_of_its_own_in_the_cache(prepared, tmp_path, monkeypatch):
+    """Keys, code and torchvision, pixels on another scale, and weights that a user's model reads."""
+
+    def places(learning=(), **others):
+        prepared(learning=ONCE | dict(learning), **others)
+        return len(list(cache_folder("start-models").iterdir()))
+
+    changes = [{}, {"seed": 1}, {"learning": {"lr": 0.05}}, {"learning": {"pretrain_target": 0.5}}]
+    assert [places(**change) for change in [*changes, {"data": {"permute_labels": True}}]] == [1, 2, 3, 4, 5]
     source = inspect.getsource
     for changed in (image_loader, flat, tensors, streams, evaluation, pretrain.start_model):
         with monkeypatch.context() as patch:
             patch.setattr(inspect, "getsource", lambda code, changed=changed: source(code) + "#" * (code is changed))
-            prepared(**config)
-    monkeypatch.setattr(pretrain, "version", lambda _: "0.0")
-    prepared(**config)
-    assert len(list(cache_folder("start-models").iterdir())) == 8
+            places()
+    with monkeypatch.context() as patch:
+        patch.setattr(pretrain, "version", lambda _: "0.0")
+        assert places() == 5 + 7
+    # The digits are divided by 16, those of a file standardised.
+    _save_digits(tmp_path / "digits.npz")
+    assert places(data={"dataset": str(tmp_path / "digits.npz")}) == 13
+    (tmp_path / "reads_weights.py").write_text(READS_WEIGHTS.format(path=str(tmp_path / "weights.npy")))
+    monkeypatch.syspath_prepend(tmp_path)
+    for seed in range(2):
+        np.save(tmp_path / "weights.npy", np.random.default_rng(seed).normal(size=(8, 64)).astype(np.float32))
+        assert places({"model": "reads_weights.model"}) == 14 + seed
 
 
 def _save_digits(path):
@@ -84,7 +94,7 @@ def _save_digits(path):
 
 def test_a_data_set_that_changed_at_its_path_is_not_served_the_start_model_of_the_old_one(prepared, tmp_path):
     path = tmp_path / "images.npz"
-    config = {"data": {"dataset": str(path)}, "learning": {"pretrain_max_epochs": 1}}
+    config = {"data": {"dataset": str(path)}, "learning": ONCE}
     _save_digits(path)
     before = prepared(**config).global_weights
     size, time_ns = path.stat().st_size, path.stat().st_mtime_ns
@@ -96,37 +106,6 @@ def test_a_data_set_that_changed_at_its_path_is_not_served_the_start_model_of_th
     assert not torch.equal(prepared(**config).global_weights, before)
 
 
-def test_the_same_pixels_on_another_scale_have_a_place_of_their_own_in_the_cache(prepared, tmp_path):
-    """The digits are divided by 16, those of a file standardised."""
-    path = tmp_path / "digits.npz"
-    _save_digits(path)
-    learning = {"pretrain_max_epochs": 1}
-    own = prepared(learning=learning).global_weights
-    of_file = prepared(data={"dataset": str(path)}, learning=learning).global_weights
-    assert not torch.equal(of_file, own)
-
-
-READS_WEIGHTS = """
-import numpy, torch
-
-def model(image_shape, class_count):
-    frozen = torch.nn.Linear(64, 8)
-    frozen.weight = torch.nn.Parameter(torch.from_numpy(numpy.load({path!r})), requires_grad=False)
-    return torch.nn.Sequential(torch.nn.Flatten(), frozen, torch.nn.ReLU(), torch.nn.Linear(8, class_count))
-"""
-
-
-def test_weights_that_a_users_model_reads_have_a_place_in_the_key(prepared, tmp_path, monkeypatch):
-    path = tmp_path / "weights.npy"
-    (tmp_path / "reads_weights.py").write_text(READS_WEIGHTS.format(path=str(path)))
-    monkeypatch.syspath_prepend(tmp_path)
-    config = {"learning": {"model": "reads_weights.model", "pretrain_max_epochs": 1}}
-    for seed in range(2):
-        np.save(path, np.random.default_rng(seed).normal(size=(8, 64)).astype(np.float32))
-        prepared(**config)
-    assert len(list(cache_folder("start-models").iterdir())) == 2
-
-
 def test_pretraining_ends_after_its_last_epoch_when_the_target_is_out_of_reach(prepared):
     notices = []
     learning = {"lr": 1e-5, "pretrain_max_epochs": 3}
@@ -134,29 +113,20 @@ def test_pretraining_ends_after_its_last_epoch_when_the_target_is_out_of_reach(p
     assert len(notices) == 3
 
 
-def test_a_damaged_file_in_the_cache_is_replaced(prepared):
-    once = {"pretrain_max_epochs": 1}
-    first = prepared(learning=once)
+def test_a_damaged_file_in_the_cache_is_replaced_and_the_start_model_of_another_net_is_one_line(prepared):
+    first = prepared(learning=ONCE)
     (cached,) = cache_folder("start-models").iterdir()
     content = cached.read_bytes()
     cached.write_bytes(content[: len(content) // 2])
-    assert torch.equal(prepared(learning=once).global_weights, first.global_weights)
+    assert torch.equal(prepared(learning=ONCE).global_weights, first.global_weights)
     assert cached.read_bytes() == content
-
-
-def test_a_start_model_of_another_net_in_its_place_is_one_line(prepared):
-    learning = {"pretrain_max_epochs": 1}
-    prepared(learning=learning)
-    (cached,) = cache_folder("start-models").iterdir()
-    prepared(learning={**learning, "model": "small-cnn"})
+    prepared(learning=ONCE | {"model": "small-cnn"})
     (other,) = set(cache_folder("start-models").iterdir()) - {cached}
-    content = other.read_bytes()
-    cached.write_bytes(content)
+    cached.write_bytes(other.read_bytes())
     # 64 x 32 + 32 + 32 x 10 + 10 weights of the MLP.
-    expected = rf"{cached}: is the start model of another net, of [0-9,]+ numbers; expected 2,410; remove it"
-    with in_one_line(expected):
-        prepared(learning=learning)
-    assert cached.read_bytes() == content
+    with in_one_line(rf"{cached}: is the start model of another net, of [0-9,]+ numbers; expected 2,410; remove it"):
+        prepared(learning=ONCE)
+    assert cached.read_bytes() == other.read_bytes()
 
 
 def test_a_data_set_whose_test_images_are_of_new_classes_alone_is_one_line(prepared, tmp_path):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from begun import begun
 
 from edgesim.base.errors import Diverged
 from edgesim.config import DownloadConfig
@@ -74,14 +75,13 @@ def test_the_copy_begins_as_the_model_that_is_trained_before_the_first_round(mak
     assert not torch.equal(learner.global_weights, untrained)
     assert torch.equal(learner.public.weights, learner.global_weights)
     assert torch.equal(promise.job.start, learner.global_weights)
-    learner.close()
 
 
-def test_devices_begin_with_the_copy_and_their_updates_enter_the_model(make_learner, begin):
+def test_devices_begin_with_the_copy_and_their_updates_enter_the_model(make_learner):
     learning = {"pretrain": False, "back_end": "loop", "precision": "float64"}
     learner = make_learner(download={"codec": "topk", "ratio": 0.1}, learning=learning)
     for number in (1, 2, 3):
-        promise = begin(learner.open_round(number, 1), [number])[number]
+        promise = begun(learner.open_round(number, 1), [number])[number]
         before, copy = learner.global_weights, learner.public.weights
         assert torch.equal(before, copy) == (number == 1)
         assert torch.equal(promise.job.start, copy)
@@ -102,4 +102,3 @@ def test_devices_begin_with_the_copy_and_their_updates_enter_the_model(make_lear
     found = this.class_gradient_distances(np.arange(3), "all").distances
     learner.global_weights = learner.public.weights
     assert np.array_equal(this.class_gradient_distances(np.arange(3), "all").distances, found)
-    learner.close()

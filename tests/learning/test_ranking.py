@@ -1,4 +1,3 @@
-import json
 import re
 from itertools import pairwise
 
@@ -7,13 +6,11 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
+from whole_runs import play
 
 from edgesim.commands.cli import app
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.ranking import roc_auc, why_without_roc_auc
-from edgesim.simulation import composition as simulation
 
 
 def test_roc_auc_is_that_of_scikit_learn_ties_among_it():
@@ -40,8 +37,8 @@ def run(folder, **evaluation):
         "learning": {"pretrain": False, "lr": 0.3, "precision": "float64"},
         "evaluation": evaluation,
     }
-    simulation.run(parse(config, "test"), folder)
-    return read_table(folder, "metrics"), json.loads((folder / "run.json").read_text())
+    played = play(folder, config)
+    return played, played.facts
 
 
 def test_a_run_tells_roc_auc_and_the_cosine_of_successive_changes_on_request(tmp_path, monkeypatch):
@@ -59,7 +56,8 @@ def test_a_run_tells_roc_auc_and_the_cosine_of_successive_changes_on_request(tmp
         return evaluation
 
     monkeypatch.setattr(TorchLearner, "evaluate", spied)
-    metrics, said = run(tmp_path / "all", measures="all")
+    played, said = run(tmp_path / "all", measures="all")
+    metrics = played.metrics
     assert metrics[metrics["name"] == "roc_auc"]["value"].tolist() == pytest.approx(tested, abs=1e-12)
     assert len(tested) == 5
     changes = [after - before for before, after in pairwise(models)]
@@ -69,15 +67,14 @@ def test_a_run_tells_roc_auc_and_the_cosine_of_successive_changes_on_request(tmp
     assert "roc_auc_notice" not in said
     by_class = metrics[metrics["name"] == "class_f1"].groupby("round")["value"]
     assert by_class.size().tolist() == [10] * 5
-    tables = read_table(tmp_path / "all", "rounds")
-    assert by_class.mean().loc[1:].tolist() == pytest.approx(tables["macro_f1"].tolist(), abs=1e-12)
+    assert by_class.mean().loc[1:].tolist() == pytest.approx(played.rounds["macro_f1"].tolist(), abs=1e-12)
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "all"), "--all"], env={"COLUMNS": "300"}).stdout
     assert re.search(rf"F1 by class\W+0: {by_class.get_group(4).iloc[0]:.3f}, 1: ", shown)
     basic, _ = run(tmp_path / "basic")
-    assert not set(basic["name"]) & {"roc_auc", "update_cosine", "class_f1"}
+    assert not set(basic.metrics["name"]) & {"roc_auc", "update_cosine", "class_f1"}
 
 
 def test_a_sample_without_some_class_has_no_roc_auc_and_says_why(tmp_path):
-    metrics, said = run(tmp_path / "few", measures="all", samples=6)
-    assert "roc_auc" not in set(metrics["name"])
+    played, said = run(tmp_path / "few", measures="all", samples=6)
+    assert "roc_auc" not in set(played.metrics["name"])
     assert said["roc_auc_notice"].endswith("is missing from the test samples")

@@ -66,22 +66,26 @@ def objective(data):
     return lambda logits, step: (step + 1) * cross_entropy(logits, data.train_labels[BATCHES[step]])
 
 
-def test_fit_steps_in_training_mode_as_devices_do_in_this_round(plain, data):
+OWN = {"lr": 0.2, "lr_decay": 0.5, "momentum": 0.9, "weight_decay": 0.1, "clip_norm": 0.4}
+ADAM = {"lr": 0.02, "lr_decay": 1.0, "optimiser": "adam", "weight_decay": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("learning", "by_torch", "clip_norm"),
+    [
+        (OWN, lambda parameters: torch.optim.SGD(parameters, 0.05, momentum=0.9, weight_decay=0.1), 0.4),
+        (ADAM, lambda parameters: torch.optim.Adam(parameters, 0.02, weight_decay=0.1), None),
+    ],
+    ids=["SGD", "Adam"],
+)
+def test_fit_steps_in_training_mode_as_devices_do_in_this_round(plain, data, learning, by_torch, clip_norm):
     """In round 3 with decay 0.5 the learning rate is a quarter of 0.2; batches use and move batch norm's moments."""
-    learning = {"lr": 0.2, "lr_decay": 0.5, "momentum": 0.9, "weight_decay": 0.1, "clip_norm": 0.4}
     used, start = bench(plain, data, **learning)
     assert torch.equal(start, flat(plain))
     found = used.fit(start, BATCHES, objective(data))
-    sgd = torch.optim.SGD(plain.parameters(), 0.05, momentum=0.9, weight_decay=0.1)
-    torch.testing.assert_close(found, trained(plain, data, sgd, clip_norm=0.4), rtol=0, atol=1e-12)
+    expected = trained(plain, data, by_torch(plain.parameters()), clip_norm=clip_norm)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     assert float((found - start)[-10:].abs().min()) > 1e-3
-
-
-def test_fit_steps_by_adam_where_devices_do(plain, data):
-    used, start = bench(plain, data, lr=0.02, lr_decay=1.0, optimiser="adam", weight_decay=0.1)
-    adam = torch.optim.Adam(plain.parameters(), 0.02, weight_decay=0.1)
-    expected = trained(plain, data, adam, clip_norm=None)
-    torch.testing.assert_close(used.fit(start, BATCHES, objective(data)), expected, rtol=0, atol=1e-12)
 
 
 def test_fit_takes_an_optimiser_a_schedule_and_a_norm_in_the_place_of_the_devices_own(plain, data):

@@ -6,6 +6,7 @@ numbers were computed in float64 by two programs that know nothing of this one.
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import torch
 from refusals import in_one_line
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from whole_runs import by_rounds
 from worked_numbers import CONSENSUS, EIGHT_WEIGHTS, FEDMD, FEDMD_SUMS, KINDS, KPFL, OF_CFED
 
 from edgesim.config import DataConfig, RunConfig
@@ -55,7 +57,6 @@ def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: 
     np.savez(folder / "net.npz", train_images=images, train_labels=labels, test_images=images, test_labels=labels)
     rows = [f"{owner},{sample}" for sample, owner in enumerate(OWNERS)]
     (folder / "listed.csv").write_text("\n".join(["device,sample", *rows]))
-    (folder / "rounds.csv").write_text("device,1,2,3\n0,1,0,1\n1,1,1,0\n2,0,1,1\n")
     frames = {}
     if algorithm["name"] == "cfed":
         frames = {"seed": OF_CFED["seed"], "rounds": [1, rounds - 1] if rounds > 1 else 1}
@@ -63,7 +64,7 @@ def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: 
         "rounds": rounds,
         **frames,
         "devices": {"count": 3},
-        "availability": {"model": "table", "file": str(folder / "rounds.csv"), "slots": "rounds"},
+        **by_rounds(folder, "101", "110", "011"),
         "round": {"payload_bits": 1e4, "admission": "count", "count": 3, "allocator": "equal_share"},
         "data": {
             "dataset": str(folder / "net.npz"), "scale": 1.0, "public": "carved",
@@ -76,6 +77,21 @@ def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: 
         },
         "algorithm": algorithm,
     }  # fmt: skip
+
+
+@pytest.fixture
+def merges(monkeypatch: pytest.MonkeyPatch) -> list[tuple[TorchLearner, dict[str, Tensor], Tensor]]:
+    """The learner, what devices share before a merge, and the model behind it, of each merge."""
+    merge, seen = TorchLearner.merge, []
+
+    def spied(learner: TorchLearner, *arguments: Any) -> Any:
+        shared = {name: tensor.clone() for name, tensor in learner.states[0].shared.items()}
+        merged = merge(learner, *arguments)
+        seen.append((learner, shared, learner.global_weights.clone()))
+        return merged
+
+    monkeypatch.setattr(TorchLearner, "merge", spied)
+    return seen
 
 
 @pytest.fixture(autouse=True)
@@ -127,77 +143,39 @@ and the first row of H after round 3."""
 
 
 @pytest.mark.parametrize(("algorithm", "lr_decay", "sums", "last"), LINES)
-def test_the_net_of_eight_weights_under_partial_participation(tmp_path, monkeypatch, algorithm, lr_decay, sums, last):
-    merge, models = TorchLearner.merge, []
-
-    def spied(learner: TorchLearner, *arguments: object) -> object:
-        merged = merge(learner, *arguments)  # type: ignore[arg-type]
-        models.append(learner.global_weights.clone())
-        return merged
-
-    monkeypatch.setattr(TorchLearner, "merge", spied)
+def test_the_net_of_eight_weights_under_partial_participation(tmp_path, merges, algorithm, lr_decay, sums, last):
     found = weights(tmp_path / "run", 3, algorithm, lr_decay=lr_decay)
-    assert torch.equal(models[-1], found)
-    for model, expected in zip(models, sums, strict=True):
+    assert torch.equal(merges[-1][2], found)
+    for (_, _, model), expected in zip(merges, sums, strict=True):
         assert model.dtype == torch.float64
         assert float(model @ torch.arange(1.0, 9.0, dtype=torch.float64)) == pytest.approx(expected, abs=2e-10)
     assert found[:6].tolist() == pytest.approx(last, abs=2e-10)
     assert found[6:].tolist() == pytest.approx([0.4 - last[4], 0.2 - last[5]], abs=2e-10)
 
 
-@pytest.mark.parametrize("back_end", ["loop", "workers", "stacked"])
-def test_all_back_ends_train_in_float64(tmp_path, back_end):
-    found = weights(tmp_path / back_end, 3, {"name": "fedavg"}, back_end=back_end)
+def test_worker_processes_train_in_float64(tmp_path):
+    found = weights(tmp_path / "workers", 3, {"name": "fedavg"}, back_end="workers")
     assert found.dtype == torch.float64
     assert found[:6].tolist() == pytest.approx(NUMBERS["FedAvg"][3:9], abs=2e-10)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "MOON mu 1, T .5", "SCAFFOLD option I", "SCAFFOLD option II", "FedDyn alpha .1", "FedDyn alpha .1, adaptive",
-        "CFeD weight .1, T 2", "CFeD, 2 server passes",
-    ],
-)  # fmt: skip
-def test_algorithms_that_change_what_is_trained_meet_their_numbers_in_a_stack(tmp_path, name):
-    algorithm, options = KINDS[name]
-    found = weights(tmp_path / "stacked", 3, {"name": algorithm} | options, back_end="stacked")
-    assert found[:6].tolist() == pytest.approx(NUMBERS[name][3:9], abs=2e-10)
-
-
-@pytest.mark.parametrize("back_end", ["loop", "workers", "stacked"])
-def test_the_consensus_and_the_models_of_fedmd_meet_their_numbers(tmp_path, back_end, monkeypatch):
-    seen: list[np.ndarray] = []
-    models: dict[int, Tensor] = {}
-    merge = TorchLearner.merge
-
-    def spied(learner: TorchLearner, *arguments: object) -> object:
-        merged = merge(learner, *arguments)  # type: ignore[arg-type]
-        seen.append(learner.states[0].shared["consensus"].numpy())
-        models.update({device: kept["start"] for device, kept in learner.kept.items()})
-        return merged
-
-    monkeypatch.setattr(TorchLearner, "merge", spied)
-    saved = weights(tmp_path / back_end, 3, {"name": "fedmd"} | FEDMD, back_end=back_end)
-    assert np.array(seen) == pytest.approx(np.array(CONSENSUS), abs=2e-10)
-    sums = [float(models[device] @ torch.arange(1.0, 9.0, dtype=torch.float64)) for device in range(3)]
+def test_the_consensus_and_the_models_of_fedmd_meet_their_numbers(tmp_path, merges):
+    saved = weights(tmp_path / "fedmd", 3, {"name": "fedmd"} | FEDMD)
+    learner = merges[-1][0]
+    consensus = [shared["consensus"].numpy() for _, shared, _ in merges[1:]] + [learner.states[0].shared["consensus"]]
+    assert np.array(consensus) == pytest.approx(np.array(CONSENSUS), abs=2e-10)
+    models = [learner.kept[device]["start"] for device in range(3)]
+    sums = [float(model @ torch.arange(1.0, 9.0, dtype=torch.float64)) for model in models]
     assert sums == pytest.approx(FEDMD_SUMS, abs=2e-10)
     assert torch.equal(saved, models[0])
 
 
-def test_fedcls_omega_before_each_round_meets_its_numbers(tmp_path, monkeypatch):
+def test_fedcls_omega_before_each_round_meets_its_numbers(tmp_path, merges):
     """Of both proxy images twice, and so divided by four images instead of two."""
-    seen: list[list[float]] = []
-    merge = TorchLearner.merge
-
-    def spied(learner: TorchLearner, *arguments: object) -> object:
-        seen.append(learner.states[0].shared["omega"].tolist())
-        return merge(learner, *arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(TorchLearner, "merge", spied)
     weights(tmp_path / "run", 3, {"name": "fedcl"} | KINDS["FedCL coe 10"][1])
+    seen = np.array([shared["omega"].tolist() for _, shared, _ in merges])
     expected = [[0.0416986564, 0.0522018430], [0.0384970099, 0.0542513450], [0.0444607496, 0.0580769336]]
-    assert 2 * np.array(seen) == pytest.approx(np.array(expected), abs=2e-10)
+    assert 2 * seen == pytest.approx(np.array(expected), abs=2e-10)
 
 
 def test_lengths_and_weights_of_afls_updates_meet_their_numbers(tmp_path):
@@ -208,8 +186,10 @@ def test_lengths_and_weights_of_afls_updates_meet_their_numbers(tmp_path):
     assert updates["weight"].tolist()[::2] == pytest.approx([0.6741480125, 0.6741528861, 0.8112211522], abs=2e-10)
 
 
-@pytest.mark.parametrize("model", ["mlp", pytest.param("small-cnn", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("policy", ["fedteddi", "fedcgd", "best-norm", "power-of-choice"])
+@pytest.mark.parametrize(
+    ("model", "policy"),
+    [("mlp", "fedteddi"), ("mlp", "best-norm"), pytest.param("small-cnn", "fedcgd", marks=pytest.mark.slow)],
+)
 def test_float64_starts_from_the_weights_of_float32_and_stays_near_it(tmp_path, model, policy):
     def trained(precision: str) -> dict[str, Tensor]:
         values = {

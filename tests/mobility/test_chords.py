@@ -9,13 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from edgesim.mobility.chords import chord_midpoints, chords_of, chords_until
-from edgesim.mobility.legs import Legs, joined
+from edgesim.mobility.legs import Legs
 from edgesim.mobility.models import make_paths
 from edgesim.mobility.paths import Ground
 from edgesim.streams import Streams
 
 SIDE_M = 5.0
-LENGTH_M = math.hypot(250.0, 60.0)
 
 
 def leg(x0_m: float, y0_m: float, x1_m: float, y1_m: float, speed_mps: float, t0_s: float = 0.0) -> Legs:
@@ -114,27 +113,12 @@ def test_chords_do_not_depend_on_the_instants_asked_for(x0_m, y0_m, x1_m, y1_m, 
         assert (x_m.item(), y_m.item()) == (every.x_m[inside].item(), every.y_m[inside].item())
 
 
-def test_a_device_at_rest_is_its_own_chord_at_its_exact_place():
-    resting = Legs(*(np.array([value]) for value in (3.0, math.inf, 12.34, -56.78, 0.0, 0.0)))
-    chords = chords_of(resting, np.array([0]), np.array([5.0]), np.array([math.inf]), SIDE_M)
-    assert (chords.begin_s, chords.end_s, chords.x_m, chords.y_m) == (3.0, math.inf, 12.34, -56.78)
-    assert chord_midpoints(resting, 77.0, SIDE_M) == (12.34, -56.78)
-
-
 def test_a_device_that_walks_along_a_line_stays_in_one_row_of_squares():
     chords = whole(leg(0.0, 10.0, 20.0, 10.0, 1.0))
     assert chords.x_m.tolist() == pytest.approx([2.5, 7.5, 12.5, 17.5])
     assert (chords.y_m == 10.0).all()
     back = whole(leg(20.0, 10.0, 0.0, 10.0, 1.0))
     assert back.x_m.tolist() == pytest.approx([17.5, 12.5, 7.5, 2.5])
-
-
-def test_chords_of_a_path_follow_one_another():
-    walked = joined([leg(0.0, 0.0, 12.0, 0.0, 1.0), leg(12.0, 0.0, 12.0, 7.0, 1.0, t0_s=12.0)])
-    chords = whole(walked)
-    assert chords.begin_s.tolist() == pytest.approx([0.0, 5.0, 10.0, 12.0, 17.0])
-    assert chords.x_m.tolist() == pytest.approx([2.5, 7.5, 11.0, 12.0, 12.0])
-    assert chords.y_m.tolist() == pytest.approx([0.0, 0.0, 0.0, 2.5, 6.0])
 
 
 @pytest.mark.parametrize("model", ["waypoint", "direction"])

@@ -97,13 +97,6 @@ def test_devices_start_at_the_nearest_point_of_a_street(placed, starts):
     assert ends == pytest.approx(np.rint(ends), abs=1e-9)
 
 
-def test_a_device_that_starts_at_a_corner_stays_in_the_square():
-    ground = Ground(RADIUS_M, np.full(50, 200.0), np.full(50, -200.0))
-    legs = make_paths("manhattan", {"block_m": BLOCK_M}, ground, Streams(0)).legs(np.arange(50), 0.0)
-    assert (legs.vx_mps < 0).all()
-    assert (legs.vy_mps == 0).all()
-
-
 def test_in_the_long_run_all_blocks_are_driven_alike_and_speeds_have_the_density_of_slowness():
     """Turns keep the uniform law over directed blocks: as much leads into each as out of each.
 

@@ -78,21 +78,6 @@ def test_a_leg_that_begins_at_the_end_asked_for_is_left_out():
     assert moving.legs_until(np.array([0]), 5.0, 5.0)[1].t0_s.tolist() == [5.0]
 
 
-def test_equal_rows_do_not_move_a_bit():
-    x_m = 0.1 + 0.2
-    for t_s in (0.0, 3.3, 77.7):
-        at = made([[(0.0, x_m, -x_m), (5.0, x_m, -x_m), (9.0, x_m, -x_m)]], "wrap").positions(np.array([0]), t_s)
-        assert [value.item() for value in at] == [x_m, -x_m]
-
-
-def test_one_row_is_at_rest_for_ever():
-    legs = made([[(0.0, 3.0, 4.0)]], "hold").legs(np.array([0]), 1e9)
-    assert legs.rests.all()
-    assert np.isinf(legs.t1_s).all()
-    wrapping = made([[(0.0, 3.0, 4.0)]], "wrap")
-    assert [value.item() for value in wrapping.positions(np.array([0]), 1e9)] == [3.0, 4.0]
-
-
 def test_a_run_beyond_the_end_is_refused_but_may_be_planned():
     moving, ids = made([[(0.0, 0.0, 0.0), (10.0, 100.0, 0.0)], [(2.0, 5.0, 5.0)]], None), np.array([0, 1])
     assert moving.positions(ids, 10.0)[0].tolist() == [100.0, 5.0]

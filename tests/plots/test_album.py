@@ -1,12 +1,13 @@
 """What is drawn a second time: a figure whose runs, file or code have changed, and no other."""
 
-import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from edited_runs import edit_json
+from made_up_runs import write_run
 from matplotlib.figure import Figure
 
 from edgesim import scenario
@@ -47,42 +48,47 @@ def drawn(saved) -> list[str]:
 def folder(tmp_path_factory, study_writer, saved) -> Path:
     """A study and its figures; no test changes what lies there."""
     folder = tmp_path_factory.mktemp("drawn")
-    draw([study_writer(folder / "study", GRID, rounds=3)], folder / "figures")
-    return folder
+    draw([study_writer(folder / "study", GRID, rounds=3)], folder / "study/plots")
+    return folder / "study"
 
 
 @pytest.fixture
 def study(tmp_path, folder) -> Path:
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "study"
+    return Path(shutil.copytree(folder, tmp_path / "study"))
 
 
-def test_nothing_is_drawn_again_while_nothing_has_changed_and_the_same_files_are_told(tmp_path, study, drawn):
-    again = draw([study], tmp_path / "figures")
-    assert not drawn
-    assert all(path.is_file() for path in again)
-    assert [path.name for path in again] == [path.name for path in draw([study], tmp_path / "fresh")]
+def simulate_again(study: Path) -> None:
+    """Put another run in the place of one that is not the study's first."""
+    shutil.rmtree(study / "run1-s1")
+    write_run(study / "run1-s1", seed=7, policy="fedteddi", rounds=3)
 
 
-@pytest.mark.parametrize("harm", ["lost", "edited"])
-def test_a_figure_that_is_gone_or_was_edited_is_drawn_again_and_no_other(tmp_path, study, drawn, harm):
-    path = tmp_path / "figures" / "energy.svg"
-    before = path.read_bytes()
-    path.unlink() if harm == "lost" else path.write_bytes(before + b" ")
-    draw([study], tmp_path / "figures")
-    assert drawn == ["energy"]
-    assert path.read_bytes() == before
+BROKEN = {"energy.svg": 3, "all figures as png, svg": 3}
+OF_TARGET = {"accuracy_rounds", "accuracy_seconds", "rounds_to_target", "differences-policy"}
+OF_TARGET |= {"difference_rounds-policy", "difference_seconds-policy"}
+OF_FIRST_RUN = {"gantt", "band_use", "partition", "cell_map"}
+CHANGES: dict[str, tuple[Callable[[Path], object], Callable[[set[str]], set[str]]]] = {
+    "nothing": (lambda study: None, lambda shown: set()),
+    "the target is another": (lambda study: edit_json(study / "plan.json", target=0.7), lambda shown: OF_TARGET),
+    "a figure is gone": (lambda study: (study / "plots/energy.svg").unlink(), lambda shown: {"energy"}),
+    "a figure was edited": (lambda study: (study / "plots/energy.svg").write_bytes(b" "), lambda shown: {"energy"}),
+    "a note cannot be read": (lambda study: edit_json(study / "plots/made.json", **BROKEN), lambda shown: {"energy"}),
+    "no note can be read": (lambda study: (study / "plots/made.json").write_text("[]"), lambda shown: shown),
+    "a run has changed": (simulate_again, lambda shown: shown - OF_FIRST_RUN),
+}
+"""What happens to a study that was drawn, and which of its figures show it."""
 
 
-def test_a_run_that_has_changed_is_drawn_in_every_figure_that_shows_it(tmp_path, study, drawn, run_writer):
-    shown = {path.stem for path in draw([study], tmp_path / "figures")}
-    folder = study / "run1-s1"
-    for file in folder.iterdir():
-        file.unlink()
-    run_writer(folder, seed=7, policy="fedteddi", rounds=3)
-    draw([study], tmp_path / "figures")
-    # These show the study's first run alone.
-    assert set(drawn) == shown - {"gantt", "band_use", "partition", "cell_map"}
+@pytest.mark.whole_family
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_shows_a_change_is_drawn_again_and_nothing_else(study, drawn, change):
+    happens, expected = CHANGES[change]
+    before = {path: path.read_bytes() for path in draw([study], study / "plots")}
+    happens(study)
+    draw([study], study / "plots")
+    assert set(drawn) == expected({path.stem for path in before})
+    assert {path: path.read_bytes() for path in before} == before
+    assert {path for path in (study / "plots").iterdir() if path.suffix in (".png", ".svg")} == set(before)
 
 
 def test_another_round_is_another_chart(tmp_path, run_writer, drawn):
@@ -93,41 +99,23 @@ def test_another_round_is_another_chart(tmp_path, run_writer, drawn):
     assert drawn == ["gantt", "band_use"]
 
 
-def test_another_format_is_drawn_beside_the_files_that_are_there(tmp_path, study, drawn):
-    there = draw([study], tmp_path / "figures")
-    (tmp_path / "figures/energy.png").unlink()
-    files = draw([study], tmp_path / "figures", formats=("png", "pdf"))
+def test_another_format_is_drawn_beside_the_files_that_are_there(study, drawn):
+    there = draw([study], study / "plots")
+    (study / "plots/energy.png").unlink()
+    files = draw([study], study / "plots", formats=("png", "pdf"))
     assert {path.suffix for path in files} == {".png", ".pdf"}
     assert len(files) == len(there)
     assert len(drawn) == len(there) / 2
     assert all(path.is_file() for path in (*files, *there))
     drawn.clear()
-    assert draw([study], tmp_path / "figures", formats=("png", "pdf")) == files
-    assert draw([study], tmp_path / "figures") == there
+    assert draw([study], study / "plots", formats=("png", "pdf")) == files
+    assert draw([study], study / "plots") == there
     assert not drawn
 
 
-def test_another_target_is_another_figure_of_accuracy(tmp_path, study, drawn):
-    plan = json.loads((study / "plan.json").read_text())
-    (study / "plan.json").write_text(json.dumps(plan | {"target": 0.7}))
-    draw([study], tmp_path / "figures")
-    assert {"accuracy_rounds", "rounds_to_target"} <= set(drawn)
-    assert "energy" not in drawn
-
-
-def test_another_version_of_the_code_draws_all_again(tmp_path, study, drawn, monkeypatch):
+def test_another_version_of_the_code_draws_all_again(study, drawn, monkeypatch):
     monkeypatch.setattr(products, "_code_digest", lambda: "another")
-    all_of_them = draw([study], tmp_path / "figures")
-    assert {path.stem for path in all_of_them} == set(drawn)
-
-
-def test_notes_that_cannot_be_read_only_cost_a_drawing(tmp_path, study, drawn):
-    notes = tmp_path / "figures" / "made.json"
-    notes.write_text(json.dumps(json.loads(notes.read_text()) | {"energy.svg": 3, "all figures as png, svg": 3}))
-    draw([study], tmp_path / "figures")
-    assert drawn == ["energy"]
-    notes.write_text("[]")
-    all_of_them = draw([study], tmp_path / "figures")
+    all_of_them = draw([study], study / "plots")
     assert {path.stem for path in all_of_them} == set(drawn)
 
 
@@ -147,8 +135,9 @@ def test_a_scenarios_second_end_reads_no_table_of_its_runs_and_says_the_same(stu
     assert capsys.readouterr().out == first
 
 
-def test_a_knob_compared_with_two_references_leaves_both_tables_and_figures(tmp_path, study_writer, drawn):
-    study = study_writer(tmp_path / "study", [{"server": server} for server in ("own", "mifa", "kpfl")])
+def test_a_knob_compared_with_two_references_leaves_both_tables_and_figures(tmp_path, study_writer, drawn, monkeypatch):
+    monkeypatch.setattr("edgesim.scenario.closing.draw", lambda *_, **__: [])
+    study = study_writer(tmp_path / "study", [{"server": server} for server in ("own", "mifa", "kpfl")], rounds=3)
     scenario.conclude(study, [("server", "own"), ("server", "kpfl")])
     found = {path.stem: set(pd.read_csv(path)["server"]) for path in study.glob("differences-server*.csv")}
     assert found == {"differences-server-own": {"mifa", "kpfl"}, "differences-server-kpfl": {"own", "mifa"}}

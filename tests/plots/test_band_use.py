@@ -1,28 +1,19 @@
 import numpy as np
 import pytest
+from whole_runs import TIMED, play
 
 from edgesim.analysis.runs import RunFolder, runs_of
-from edgesim.config_file import parse
 from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries
-from edgesim.simulation import composition as simulation
 
 
 def simulated(folder, **sections) -> RunFolder:
-    base = {"payload_bits": 17_881_664.0}
-    values = {
-        "rounds": 14,
-        "data": {"partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-        "round": base | sections.pop("round", {}),
-        **sections,
-    }
-    simulation.run(parse(values, "test"), folder)
-    return runs_of([folder])[0]
+    played = play(folder, TIMED, {"rounds": 4, "round": {"payload_bits": 17_881_664.0}}, sections)
+    return RunFolder(played.folder, {}, 0)
 
 
-def test_the_area_under_the_curve_is_that_of_all_uploads_and_ten_rounds_are_shown(tmp_path):
-    run = simulated(tmp_path)
+def test_the_area_under_the_curve_is_that_of_all_uploads_and_ten_rounds_are_shown(tmp_path, run_writer):
+    run = runs_of([run_writer(tmp_path / "run", rounds=14)])[0]
     figure = draw_band_use(run, 3)
     (axes,) = figure.axes
     curve = next(line for line in axes.get_lines() if line.get_drawstyle() == "steps-post")
@@ -52,8 +43,8 @@ def test_every_station_has_a_panel_of_its_own_band(tmp_path):
         assert 0.3 < max(curve.get_ydata()) <= 1 + 1e-9
 
 
-def test_a_band_that_is_shared_anew_is_full_or_empty(tmp_path):
-    run = simulated(tmp_path, radio={"sharing": "reshared", "fading": "rayleigh"})
+def test_a_band_that_is_shared_anew_is_full_or_empty(tmp_path, run_writer):
+    (run,) = runs_of([run_writer(tmp_path / "run", rounds=3, extra={"radio": {"sharing": "reshared"}})])
     (axes,) = draw_band_use(run).axes
     (curve,) = (line for line in axes.get_lines() if line.get_drawstyle() == "steps-post")
     assert set(curve.get_ydata()) == {0.0, 1.0}

@@ -3,13 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from whole_runs import TIMED, play
 
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
-from edgesim.config_file import parse
 from edgesim.folder.rows_file import WAYS
 from edgesim.plots.cell_map import draw_cell_map
-from edgesim.simulation import composition as simulation
 
 
 def test_the_share_counts_uploads_whatever_became_of_them():
@@ -22,9 +21,8 @@ def test_the_share_counts_uploads_whatever_became_of_them():
 
 def simulated(folder, **sections) -> RunFolder:
     """A run without training, of devices that move or stand."""
-    base = {"rounds": 1, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e6}}
-    simulation.run(parse(base | sections, "test"), folder)
-    return RunFolder(folder, {}, 0)
+    base = {"rounds": 1, "round": {"payload_bits": 1e6}}
+    return RunFolder(play(folder, TIMED, base, sections).folder, {}, 0)
 
 
 def test_every_device_is_drawn_once_where_it_stands(tmp_path):

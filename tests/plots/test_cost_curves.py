@@ -7,11 +7,10 @@ from edgesim.plots.cost_curves import draw_cost_curves
 from edgesim.plots.palette import line_styles
 
 
-@pytest.mark.parametrize("seeds", [2, 3])
-def test_a_row_per_bandwidth_has_panels_of_seconds_bits_and_joules_of_one_scale(tmp_path, study_writer, seeds):
-    """Two algorithms at 5 MHz, one at 80 MHz; of two seeds there is no band."""
+def test_a_row_per_bandwidth_has_panels_of_seconds_bits_and_joules_of_one_scale(tmp_path, study_writer):
+    """Two algorithms at 5 MHz, one at 80 MHz."""
     knobs = [{"algorithm": name, "bandwidth_hz": band} for name, band in (("a", 5e6), ("b", 5e6), ("b", 80e6))]
-    study_writer(tmp_path / "study", knobs, seeds=seeds)
+    study_writer(tmp_path / "study", knobs, seeds=3)
     figure = draw_cost_curves(read_study(tmp_path / "study").finished, "bandwidth_hz", "algorithm", ["a"])
     labels = ["simulated time (s)", "bits sent up (Mbit)", "energy of all devices (J)"]
     assert [axes.get_xlabel() for axes in figure.axes] == labels * 2
@@ -20,10 +19,9 @@ def test_a_row_per_bandwidth_has_panels_of_seconds_bits_and_joules_of_one_scale(
     look = line_styles(["a", "b"])
     colors = [[line.get_color() for line in axes.lines] for axes in figure.axes]
     assert colors == [[look["a"].color, look["b"].color]] * 3 + [[look["b"].color]] * 3
-    assert [len(axes.collections) for axes in figure.axes] == ([1, 1, 1, 0, 0, 0] if seeds == 3 else [0] * 6)
+    assert [len(axes.collections) for axes in figure.axes] == [1, 1, 1, 0, 0, 0]
     (legend,) = figure.legends
-    band = ["95 % band of the thick lines"] * (seeds == 3)
-    assert [text.get_text() for text in legend.get_texts()] == ["a", "b", *band]
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "95 % band of the thick lines"]
     # No mean leaves the scale on which high accuracies can be told apart.
     low, high = figure.axes[0].get_ylim()
     values = [value for axes in figure.axes for line in axes.lines for value in line.get_ydata()]

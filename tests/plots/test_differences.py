@@ -110,11 +110,6 @@ def test_a_panel_of_ratios_alone_has_an_axis_of_them_with_the_reference_at_1(tmp
     assert legend == ["95 % interval", "corrected (Holm)", "significant", "not significant"]
 
 
-def test_the_axis_of_rounds_says_so(tmp_path):
-    one = compared(tmp_path, "one", "rounds_to_target", [30.0, 31.0, 32.0, 33.0], REFERENCE)
-    assert draw_differences([one], "policy", "random").axes[0].get_xlabel() == "difference (rounds)"
-
-
 def test_the_legend_and_the_axis_say_of_how_many_seeds_the_means_are(tmp_path):
     four, three, two, one = (
         compared(tmp_path, str(n), "seconds_to_target", [30.0, 31.5, 32.0, 33.0][:n], REFERENCE[:n])

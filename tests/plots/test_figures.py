@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from edgesim import load
 from edgesim.analysis.accuracy_series import accuracy_series
 from edgesim.analysis.runs import RunFolder, runs_of
-from edgesim.analysis.summary import summarise
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.delay_cdf import cdf, draw_delay_cdf
 from edgesim.plots.energy_bars import draw_energy
@@ -134,25 +133,24 @@ def test_several_deadlines_make_one_panel_each_in_ascending_order(runs):
     assert all(len(series.runs) == 2 for panel in panels for series in panel.series)
 
 
-def test_a_knob_is_named_only_where_runs_of_one_policy_differ_in_it(tmp_path):
-    def run(policy: str, **knobs: str | float) -> RunFolder:
-        return RunFolder(tmp_path, {"policy": policy, "tmax_s": 1.0, **knobs}, 0)
+def known(policy: str, **knobs: str | float) -> RunFolder:
+    """A run of which only the knobs are read."""
+    return RunFolder(Path("none"), {"policy": policy, "tmax_s": 1.0, **knobs}, 0)
 
-    by_policy = panels_of([run("random"), run("fedteddi", lambda_0=0.1)])
+
+def test_a_knob_is_named_only_where_runs_of_one_policy_differ_in_it():
+    by_policy = panels_of([known("random"), known("fedteddi", lambda_0=0.1)])
     assert labels_of(by_policy) == ["random", "fedteddi"]
-    by_option = panels_of([run("random"), run("fedteddi", lambda_0=0.1), run("fedteddi", lambda_0=0.2)])
+    by_option = panels_of([known("random"), known("fedteddi", lambda_0=0.1), known("fedteddi", lambda_0=0.2)])
     assert labels_of(by_option) == ["random", "fedteddi, lambda_0 = 0.1", "fedteddi, lambda_0 = 0.2"]
-    alone = panels_of([run("random", delay_knowledge=kind) for kind in ("known", "planned")])
+    alone = panels_of([known("random", delay_knowledge=kind) for kind in ("known", "planned")])
     assert labels_of(alone) == ["known", "planned"]
     assert alone[0].title == ""
 
 
-def test_knobs_that_differ_between_policies_alone_are_those_that_no_label_says(tmp_path):
-    def run(policy: str, **knobs: str | float) -> RunFolder:
-        return RunFolder(tmp_path, {"policy": policy, "tmax_s": 1.0, **knobs}, 0)
-
-    assert beyond_labels([run("random", lr=0.1), run("fedteddi", lr=0.2, lambda_0=0.1)]) == ["lr"]
-    assert beyond_labels([run("random", lr=0.1), run("random", lr=0.2), run("fedteddi", lr=0.2)]) == []
+def test_knobs_that_differ_between_policies_alone_are_those_that_no_label_says():
+    assert beyond_labels([known("random", lr=0.1), known("fedteddi", lr=0.2, lambda_0=0.1)]) == ["lr"]
+    assert beyond_labels([known("random", lr=0.1), known("random", lr=0.2), known("fedteddi", lr=0.2)]) == []
 
 
 def test_more_series_than_can_be_read_are_spread_over_panels_of_another_knob(tmp_path):
@@ -334,19 +332,6 @@ def test_panels_of_one_figure_have_one_scale_and_hold_all_their_points(tmp_path,
 def test_levels_lie_above_the_start_and_beyond_the_target_only_when_some_run_gets_there(runs):
     assert levels_around(0.56, runs) == [0.51, 0.56, 0.61]
     assert levels_around(0.98, runs) == [0.88, 0.93, 0.98]
-
-
-def test_heat_map_cells_carry_the_values_of_the_summary_at_their_place(tmp_path, study_writer):
-    knobs = [{"tmax_s": t, "bandwidth_hz": b} for t in (0.8, 1.0) for b in (5e6, 20e6)]
-    summary = summarise(study_writer(tmp_path / "study", knobs, seeds=1, target=None, rounds=2))
-    figure = draw_heat_map(summary, "tmax_s", "bandwidth_hz", "scheduled")
-    axes, bar = figure.axes
-    cells = {text.get_position(): text.get_text() for text in axes.texts}
-    # Four combinations in order schedule 3, 4, 5, 6 clients.
-    assert cells == {(0, 0): "3", (0, 1): "4", (1, 0): "5", (1, 1): "6"}
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["5", "20"]
-    assert axis_labels(figure)[:2] == ["$T_{\\max}$ (s)", "bandwidth (MHz)"]
-    assert "clients/round" in bar.get_ylabel()
 
 
 def test_panels_of_a_heat_map_that_lack_a_row_leave_it_empty_instead_of_shifting():

@@ -1,12 +1,10 @@
 import re
-from pathlib import Path
 
 import pytest
 from edited_runs import write_plan
 
 import edgesim
 from edgesim.base.errors import EdgesimError
-from edgesim.plots import gallery
 from edgesim.plots.gallery import draw
 
 POLICIES = [{"policy": "random", "tmax_s": 1.0}, {"policy": "fedteddi", "tmax_s": 1.0}]
@@ -50,7 +48,7 @@ def test_what_runs_have_says_which_figures_they_get(tmp_path, run_writer, study_
     assert stems(drawn(tmp_path, run_writer, study_writer)) == names
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("figures_as_text")
 def test_a_timing_grid_gets_heat_maps_apart_for_each_kind_of_delay_knowledge(tmp_path, study_writer):
     known = [{"delay_knowledge": "known", "tmax_s": t, "bandwidth_hz": b} for t in (0.8, 1.0) for b in (1e7, 2e7)]
     planned = [{"delay_knowledge": "planned", "tmax_s": t, "plan_quantile": q} for t in (0.8, 1.0) for q in (0.5, 0.9)]
@@ -62,13 +60,11 @@ def test_a_timing_grid_gets_heat_maps_apart_for_each_kind_of_delay_knowledge(tmp
 
 
 @pytest.mark.slow
-def test_a_figure_redrawn_from_the_same_folder_has_the_same_bytes(tmp_path, study_writer, run_writer):
-    for number, folder in enumerate([study_writer(tmp_path / "study", POLICIES), run_writer(tmp_path / "run")]):
-        first = draw([folder], tmp_path / f"first{number}")
-        again = draw([folder], tmp_path / f"again{number}")
-        assert [path.name for path in first] == [path.name for path in again]
-        for one, other in zip(first, again, strict=True):
-            assert one.read_bytes() == other.read_bytes(), one.name
+def test_a_figure_redrawn_from_the_same_folder_has_the_same_bytes(tmp_path, study_writer):
+    """As a vector: `tests/plots/test_style.py` has the other formats."""
+    study = study_writer(tmp_path / "study", POLICIES, rounds=3)
+    first, again = (draw([study], tmp_path / name, formats=["svg"]) for name in ("first", "again"))
+    assert {path.name: path.read_bytes() for path in first} == {path.name: path.read_bytes() for path in again}
 
 
 def test_failed_runs_of_a_study_are_not_drawn_and_a_study_without_a_finished_run_is_refused(tmp_path):
@@ -111,9 +107,3 @@ def test_a_figure_that_a_run_cannot_have_is_refused_with_what_it_needs(tmp_path,
     run = edgesim.open(run_writer(tmp_path / "run", evaluated=False, rounds=2))
     with pytest.raises(EdgesimError, match=f"has no figure '{name}'{re.escape(needs)}"):
         run.plot(name)
-
-
-def test_every_figure_with_a_need_is_one_that_some_run_or_study_has():
-    source = Path(gallery.__file__).read_text()
-    for name in gallery.NEEDS:
-        assert f'"{name}' in source.partition("def draw(")[2], name

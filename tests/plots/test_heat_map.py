@@ -76,18 +76,3 @@ def test_cells_have_as_many_digits_as_each_other():
     )  # fmt: skip
     axes = draw_heat_map(table.assign(seeds=5), "server", "policy", "final_accuracy").axes[0]
     assert [text.get_text() for text in axes.texts] == ["0.930", "0.929", "0.800", "12"]
-
-
-@pytest.mark.parametrize(
-    ("seeds", "label"),
-    [
-        ((5, 5), "final accuracy\nmean of 5 seeds"),
-        ((3, 5), "final accuracy\nmean of 3 to 5 seeds"),
-        ((5, 0), "final accuracy\nmean of 5 seeds"),
-        ((1, 1), "final accuracy"),
-    ],
-)
-def test_the_colour_bar_says_of_how_many_seeds_the_means_are(seeds, label):
-    rows = [{"policy": "a", "server": name, "final_accuracy": value} for name, value in (("own", 0.9), ("mifa", 0.8))]
-    figure = draw_heat_map(pd.DataFrame(rows).assign(seeds=seeds), "server", "policy", "final_accuracy")
-    assert figure.axes[1].get_ylabel() == label

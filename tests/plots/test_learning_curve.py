@@ -20,13 +20,3 @@ def test_a_line_per_agent_over_its_decisions_and_a_level_one_per_policy_with_its
     names = ["cem", "random", "best-channel", "95 % band of the dashed lines"]
     assert [text.get_text() for text in legend.get_texts()] == names
     assert axes.get_xlim()[0] == 0
-
-
-def test_the_axis_says_of_how_many_seeds_and_trainings_the_lines_are():
-    one, two = ({"cem": ([1], [2.0]), "ppo": ([1], [2.0])} for _ in range(2))
-    del one["ppo"]
-    figure = draw_learning_curve(one, OTHERS)
-    assert figure.axes[0].get_ylabel() == "arrivals per round\nagents: trained once\ndashed: mean of 3 seeds"
-    figure = draw_learning_curve(two, {"random": [7.0, 8.0]})
-    assert figure.axes[0].get_ylabel() == "arrivals per round\nagents: trained once each\ndashed: mean of 2 seeds"
-    assert not figure.axes[0].patches

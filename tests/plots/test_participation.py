@@ -5,11 +5,9 @@ import pandas as pd
 import pytest
 
 from edgesim.analysis.runs import RunFolder
-from edgesim.config_file import parse
 from edgesim.plots.groups import Series, panels_of
 from edgesim.plots.participation import by_hour, draw_participation, spans_a_day
 from edgesim.plots.staleness import cumulative, draw_staleness, has_stale_updates
-from edgesim.simulation import composition as simulation
 
 
 def test_rounds_count_in_the_hour_in_which_they_begin_whatever_the_day():
@@ -28,24 +26,8 @@ def test_rounds_count_in_the_hour_in_which_they_begin_whatever_the_day():
     assert table.loc[2:].isna().all().all()
 
 
-@pytest.fixture
-def run(tmp_path):
-    values = {
-        "stop_at_s": 90_000.0,
-        "devices": {"count": 40},
-        "availability": {"model": "renewal"},
-        "round": {
-            "protocol": "buffered", "admission": "count", "count": 5, "protocol_options": {"buffer": 3},
-            "payload_bits": 1e9, "tmax_s": 600.0,
-        },
-        "learning": {"training": "none", "pretrain": True}, "data": {"partition": "fedteddi"},
-    }  # fmt: skip
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    return RunFolder(tmp_path / "run", {"policy": "random", "protocol": "buffered"}, 0)
-
-
-@pytest.mark.slow
-def test_both_figures_show_a_real_run(run):
+def test_both_figures_show_a_run_of_a_day(tmp_path, run_writer):
+    run = RunFolder(run_writer(tmp_path / "run", tmax_s=7300.0), {"policy": "random"}, 0)
     assert spans_a_day(run)
     above, below = draw_participation([run]).axes
     table = by_hour(run.rounds)
@@ -54,11 +36,14 @@ def test_both_figures_show_a_real_run(run):
         assert drawn[label] == pytest.approx(table[name].to_numpy(), nan_ok=True)
     assert [line.get_label() for line in above.get_lines()] == ["checked in"]
     # On an axis of its own: what changes over the day is not flattened by how many check in.
-    assert below.get_ylim()[1] < drawn["checked in"].max()
+    assert below.get_ylim()[1] < np.nanmax(drawn["checked in"])
     assert (above.get_yscale(), below.get_yscale()) == ("linear", "linear")
+    assert not has_stale_updates([run])
+    rows = run.updates
+    rows["staleness"] = np.minimum(rows["device"] % 3, rows["round"])
+    rows.to_parquet(run.folder / "updates.parquet")
     assert has_stale_updates([run])
     ages, shares = cumulative(Series("all", (run,)))
-    staleness = run.updates["staleness"].to_numpy()
-    assert shares == pytest.approx([np.mean(staleness <= age) for age in ages])
+    assert shares == pytest.approx([np.mean(run.updates["staleness"] <= age) for age in ages])
     (line,) = draw_staleness(panels_of([run])).axes[0].get_lines()
     assert line.get_ydata() == pytest.approx(shares)

@@ -1,12 +1,11 @@
 """Formats that do not exist, folders that cannot be written and figures that a run lacks, where users ask for them."""
 
 import pytest
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines
 
 import edgesim
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.plots import gallery
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.final_accuracy import draw_final_accuracy
@@ -27,32 +26,24 @@ def folders(tmp_path, monkeypatch, run_writer, study_writer):
     return tmp_path
 
 
-def typed(*arguments):
-    """The one line that a command which is refused prints."""
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
-    (line,) = result.output.splitlines()
-    return line
+def typed(words):
+    """Refuses as a command does that prints one line."""
+    status, output = edgesim_lines(*words.split())
+    assert status == 2
+    (line,) = output.splitlines()
+    raise EdgesimError(line.removeprefix("error: "))
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["plot", "run", "--format"],
-        ["plot", "run.toml", "--drift", "--format"],
-        ["trace", "show", "seen.csv", "--figure-format"],
-        ["tune", "run.toml", "--knob", "round.tmax_s=0.5:1", "--objective", "final-accuracy", "--format"],
-    ],
-)
-def test_a_command_refuses_an_unknown_format_by_the_name_of_its_option_and_writes_nothing(folders, command):
-    before = {*folders.rglob("*")}
-    assert typed(*command, "png,xyz") == f"error: {command[-1]}{KNOWN}"
-    assert {*folders.rglob("*")} == before
+TUNED = "tune run.toml --knob round.tmax_s=0.5:1 --objective final-accuracy"
 
 
 @pytest.mark.parametrize(
     ("ask", "name"),
     [
+        (lambda: typed("plot run --format png,xyz"), "--format"),
+        (lambda: typed("plot run.toml --drift --format png,xyz"), "--format"),
+        (lambda: typed("trace show seen.csv --figure-format png,xyz"), "--figure-format"),
+        (lambda: typed(f"{TUNED} --format png,xyz"), "--format"),
         (lambda: edgesim.draw("run", format="png,xyz"), "format"),
         (lambda: edgesim.draw("run", format=["png", "xyz"]), "format"),
         (lambda: edgesim.open("run").draw(format="png,xyz"), "format"),
@@ -61,7 +52,8 @@ def test_a_command_refuses_an_unknown_format_by_the_name_of_its_option_and_write
         (lambda: gallery.draw([], "out", formats=["png", "xyz"]), "formats"),
     ],
 )
-def test_a_function_refuses_an_unknown_format_by_the_name_of_its_argument_and_writes_nothing(folders, ask, name):
+@pytest.mark.whole_family
+def test_an_unknown_format_is_refused_by_the_name_of_its_option_or_argument_and_nothing_is_written(folders, ask, name):
     before = {*folders.rglob("*")}
     with pytest.raises(EdgesimError) as refused:
         ask()
@@ -78,11 +70,10 @@ def test_a_scenario_refuses_an_unknown_format_before_its_first_run(drawing_scena
 @pytest.mark.usefixtures("folders")
 @pytest.mark.parametrize("command", [["plot", "run"], ["plot", "run.toml", "--drift"], ["trace", "show", "seen.csv"]])
 def test_a_command_that_cannot_make_its_folder_of_figures_says_so_in_one_line(command, tmp_path):
-    result = CliRunner().invoke(app, [*command, "--out", "seen.csv/figures"])
-    assert result.exit_code == 2
-    last = result.output.splitlines()[-1]
-    assert last == "error: seen.csv/figures: cannot be made a folder for figures: Not a directory"
-    assert "Traceback" not in result.output
+    status, output = edgesim_lines(*command, "--out", "seen.csv/figures")
+    assert status == 2
+    assert output.splitlines()[-1] == "error: seen.csv/figures: cannot be made a folder for figures: Not a directory"
+    assert "Traceback" not in output
     assert not (tmp_path / "runs").exists()
 
 

@@ -54,8 +54,7 @@ def test_the_band_is_the_t_interval_of_the_seeds_means_from_three_seeds_on():
     assert np.isnan(smoothed(by_round(*seeds[:2]))[1][0].low)
 
 
-@pytest.mark.parametrize("over", ["rounds", "seconds"])
-@pytest.mark.parametrize("seeds", [2, 3])
+@pytest.mark.parametrize(("over", "seeds"), [("rounds", 3), ("seconds", 2)])
 def test_a_line_has_a_band_with_an_entry_in_the_legend_where_there_are_seeds_for_one(tmp_path, run_writer, over, seeds):
     runs = runs_of([run_writer(tmp_path / f"{seed}", seed=seed) for seed in range(seeds)])
     for run in runs:

@@ -1,11 +1,13 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from refusals import in_one_line
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
 
-from edgesim.base.errors import EdgesimError
 from edgesim.prediction import PREDICTORS, CheckInLog, Confusion, backtest, make_predictor
 
 
@@ -67,13 +69,11 @@ def test_a_forecast_knows_nothing_of_the_rounds_it_is_about():
     ],
 )
 def test_windows_that_do_not_fit_the_log_are_refused_in_one_line(history, future, every, says):
-    with pytest.raises(EdgesimError) as refusal:
+    with in_one_line(re.escape(says)):
         backtest(np.ones((10, 2), dtype=bool), make_predictor("poisson"), history, future, every)
-    assert says in str(refusal.value)
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_a_forecast_of_no_rounds_is_refused(name):
-    with pytest.raises(EdgesimError, match=r"future_rounds must be at least 1 \(got -3\)"):
+    with in_one_line(r"future_rounds must be at least 1 \(got -3\)"):
         make_predictor(name)(CheckInLog.empty(2, 5), np.arange(2), -3)

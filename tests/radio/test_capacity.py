@@ -30,14 +30,6 @@ def test_ends_of_a_table_worked_by_hand():
     assert FOREVER.end_s(0, 4000.0, 5.0) == 105.0
 
 
-def test_whole_runs_through_a_table_with_a_gap_at_its_edge_end_with_their_last_bit():
-    gap_first = table([0.0, 1.0], [0.0, 10.0], 2.0, wraps=True)
-    assert gap_first.end_s(0, [10.0, 20.0, 25.0], 0.0).tolist() == [2.0, 4.0, 5.5]
-    gap_last = table([0.0, 1.0], [10.0, 0.0], 2.0, wraps=True)
-    assert gap_last.end_s(0, [10.0, 20.0, 25.0], 0.0).tolist() == [1.0, 3.0, 4.5]
-    assert gap_last.end_s(0, 10.0, 1.5) == 3.0
-
-
 def test_an_upload_of_nothing_ends_as_it_starts_even_in_a_gap():
     assert AGAIN.end_s(0, 0.0, [0.0, 3.0, 6.0, 9.5]).tolist() == [0.0, 3.0, 6.0, 9.5]
     assert table([0.0, 1.0], [0.0, 10.0], 2.0, wraps=True).end_s(0, 0.0, [0.0, 0.5]).tolist() == [0.0, 0.5]
@@ -53,20 +45,6 @@ def test_where_nothing_flows_for_ever_an_upload_never_ends():
 def test_beyond_its_end_a_table_that_neither_wraps_nor_holds_is_not_asked(ask):
     with in_one_line(r"link.csv: the capacity is known up to 6 s.*after_end = \"wrap\""):
         ask()  # type: ignore[operator]
-
-
-def test_arguments_broadcast_and_scalars_give_a_scalar():
-    assert np.ndim(AGAIN.end_s(0, 10.0, 0.0)) == 0
-    assert np.ndim(AGAIN.bits_between(0, 0.0, 1.0)) == 0
-    assert AGAIN.end_s(0, np.array([[10.0], [20.0]]), np.array([0.0, 1.0, 5.0])).shape == (2, 3)
-    assert AGAIN.bits_between(0, np.zeros((2, 1)), np.ones(3)).shape == (2, 3)
-
-
-def test_a_table_that_wraps_repeats_itself():
-    start_s = np.linspace(0.0, 5.9, 60)
-    np.testing.assert_allclose(
-        AGAIN.end_s(0, 37.0, start_s + 6000.0), AGAIN.end_s(0, 37.0, start_s) + 6000.0, atol=1e-9
-    )
 
 
 def test_a_run_plans_beyond_the_end_as_though_nothing_were_carried_there():

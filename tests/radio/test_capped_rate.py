@@ -5,18 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from whole_runs import TIMED, play
 
-from edgesim.config_file import parse
-from edgesim.engine.clock import Clock, EventKind
-from edgesim.engine.shared_band import SharedBand
-from edgesim.engine.uplink import Upload
-from edgesim.folder.records import read_table
-from edgesim.radio.allocators import Request
-from edgesim.radio.allocators.equal_finish import allocate as equal_finish
 from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.radio.environment import load_environment
 from edgesim.radio.link import ShannonLink
-from edgesim.simulation import composition as simulation
 
 NOISE_W_PER_HZ = 4e-21
 
@@ -62,16 +55,6 @@ def test_the_capped_rate_rises_with_the_band_and_never_exceeds_cap_or_shannon(ba
     assert narrow * (1 - 1e-12) <= wide <= narrow * factor * (1 + 1e-12)
 
 
-def test_without_a_cap_rates_and_least_bandwidths_are_the_same_to_the_last_bit():
-    rng = np.random.default_rng(0)
-    power_w, bandwidth_hz = 10 ** rng.uniform(-16, -9, 1000), 10 ** rng.uniform(3, 8, 1000)
-    bits, time_s = 10 ** rng.uniform(4, 9, 1000), rng.uniform(-0.1, 2, 1000)
-    needs = [min_bandwidth_hz(bits, time_s, power_w, NOISE_W_PER_HZ, *cap) for cap in ((), (np.inf,), (1e300,))]
-    rates = [rate_bps(bandwidth_hz, power_w, NOISE_W_PER_HZ, *cap) for cap in ((), (np.inf,), (1e300,))]
-    assert needs[0].tobytes() == needs[1].tobytes() == needs[2].tobytes()
-    assert rates[0].tobytes() == rates[1].tobytes() == rates[2].tobytes()
-
-
 def test_no_time_or_no_power_still_takes_infinite_bandwidth_below_a_cap():
     assert min_bandwidth_hz(1e6, [0.0, -1.0, 1.0], [1e-10, 1e-10, 1e-30], NOISE_W_PER_HZ, 5.0).tolist() == [np.inf] * 3
 
@@ -87,50 +70,6 @@ def test_every_question_to_a_capped_link_rests_on_one_rate():
     for power, rate in zip(power_w.tolist(), rates, strict=True):
         assert link.bits(0, 2e5, power, 1.0, 3.0) == pytest.approx(2 * rate)
         assert link.end_s(0, 2e5, power, rate, 1.0) == pytest.approx(2.0)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_common_finish_on_a_capped_link_agrees_with_brentq_and_uses_the_band_up(seed):
-    rng = np.random.default_rng(seed)
-    count, cap, gap_db, band_hz = 5, 4.0, 1.5, 2e6
-    bits, ready_s = rng.uniform(1e5, 3e6, count), rng.uniform(0, 0.5, count)
-    # From far below the cap to far above.
-    power_w = 10 ** rng.uniform(-13.5, -10, count)
-    link = ShannonLink(NOISE_W_PER_HZ * 10 ** (gap_db / 10), cap)
-    ids = np.arange(count)
-    need_hz = link.least_hz(ids, bits, ready_s, 8.0, power_w, 0.0)
-    shares_hz = equal_finish(Request(ids, bits, ready_s, power_w, need_hz, link, 0.0, band_hz, 8.0))
-    ends_s = [
-        start + size / plain_rate_bps(hz, power, gap_db, cap)
-        for start, size, hz, power in zip(ready_s, bits, shares_hz, power_w, strict=True)
-    ]
-
-    def narrowest_hz(row: int, finish_s: float) -> float:
-        wanted = bits[row] / (finish_s - ready_s[row])
-        missing = lambda hz: plain_rate_bps(hz, power_w[row], gap_db, cap) / wanted - 1  # noqa: E731
-        return brentq(missing, wanted * 1e-2, 1e12, rtol=1e-13) if missing(1e12) > 0 else 1e12
-
-    finish_s = brentq(lambda t: sum(narrowest_hz(row, t) for row in range(count)) / band_hz - 1, 0.52, 40.0, xtol=1e-12)
-    assert ends_s == pytest.approx([finish_s] * count, rel=1e-7)
-    assert shares_hz.sum() == pytest.approx(band_hz, rel=1e-9)
-
-
-def test_a_re_shared_band_below_a_cap_ends_uploads_as_stepping_through_time_says():
-    # Cap 2 bit/s/Hz, 1 MHz: the strong upload alone 2 Mbit/s; the weak one has log2(1 + 1) bit/s/Hz at the whole band,
-    # log2(1 + 2) at half of it.
-    clock, ends_s = Clock(), {}
-    band = SharedBand(clock, 1e6, ShannonLink(NOISE_W_PER_HZ, 2.0))
-
-    def device(number, bits, snr_at_1_mhz):
-        upload = Upload(number, snr_at_1_mhz * 1e6 * NOISE_W_PER_HZ, 1.0, bits, np.inf, 0.0, clock.now)
-        band.begin(upload, lambda through: ends_s.update({number: clock.now if through else np.nan}))
-
-    clock.call_at(0.0, EventKind.COMPUTED, lambda _: device(0, 3e6, 1e6))
-    clock.call_at(1.0, EventKind.COMPUTED, lambda _: device(1, 2e6, 1.0))
-    clock.run()
-    # Alone until 1 s: 2 Mbit. Then half the band each: the last Mbit of the strong one at 1 Mbit/s until 2 s.
-    weak_bits = 2e6 - 0.5e6 * np.log2(3)
-    assert ends_s == {0: pytest.approx(2.0), 1: pytest.approx(2.0 + weak_bits / 1e6)}
 
 
 @pytest.mark.parametrize("name", ["uma", "umi-street-canyon", "inh-office"])
@@ -149,16 +88,8 @@ def test_the_papers_cell_and_free_space_have_neither_gap_nor_cap(name):
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
 def test_no_upload_of_a_run_exceeds_the_cap_and_those_near_the_station_reach_it(tmp_path, sharing):
-    values = {
-        "rounds": 5,
-        "devices": {"count": 40},
-        "radio": {"channel": "uma", "sharing": sharing},
-        "round": {"payload_bits": 4e6},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    radio = {"channel": "uma", "sharing": sharing}
+    uploads = play(tmp_path, TIMED, devices={"count": 40}, radio=radio, round={"payload_bits": 4e6}, rounds=5).uploads
     efficiency = uploads["bits"] / (uploads["bandwidth_hz"] * (uploads["t_end_s"] - uploads["t_start_s"]))
     assert efficiency.max() == pytest.approx(5.5547, rel=1e-9)
     assert (uploads["outcome"] == "done").all()

@@ -6,7 +6,6 @@ import pytest
 from refusals import in_one_line
 from scipy import stats
 
-from edgesim.base.content import names
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
 from edgesim.radio.environment import Environment, RecordedEnvironment, load_environment
@@ -16,7 +15,6 @@ from edgesim.streams import Streams
 CHANNELS = Path(__file__).parents[2] / "channels"
 MACRO = (CHANNELS / "fedteddi-macro.toml").read_text()
 UMI = (CHANNELS / "umi-street-canyon.toml").read_text()
-RADIO = [path for path in sorted(CHANNELS.glob("*.toml")) if "[path_loss]" in path.read_text()]
 IDS = np.arange(20_000)
 
 
@@ -26,35 +24,12 @@ def environment(shadowing_std_db: float = 8.0, shadowing: str = "per_round") -> 
     )
 
 
-@pytest.mark.parametrize("path", RADIO, ids=lambda path: path.stem)
-def test_every_shipped_environment_with_a_law_loads_by_name_and_by_path_and_loses_power_with_distance(path):
-    by_name, by_path = load_environment(path.stem), load_environment(str(path))
-    assert by_name == by_path
-    assert by_name.name == path.stem
-    loss_db = by_name.path_loss.loss_db(np.array([10.0, 100.0, 1000.0]))
-    assert np.all(np.diff(loss_db) > 0)
-    assert loss_db[0] > 0
-
-
-def test_the_folder_ships_the_environments_of_the_readme():
-    shipped = names("channels", ".toml")
-    assert shipped == ["fedteddi-macro", "free-space", "inh-office", "recorded-capacity", "uma", "umi-street-canyon"]
-    readme = (CHANNELS.parent / "docs/radio.md").read_text()
-    assert [name for name in shipped if f"`{name}.toml`" not in readme] == []
-
-
 @pytest.mark.parametrize("path", sorted(CHANNELS.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_environment_is_named_as_its_file_and_cites_a_source(path):
-    environment = load_environment(str(path))
-    assert environment == environment.model_copy()
-    assert environment.name == path.stem
-    assert len(environment.source) > 40
-
-
-def test_the_recorded_environment_holds_its_table():
-    recorded = load_environment("recorded-capacity")
-    assert isinstance(recorded, RecordedEnvironment)
-    assert (recorded.capacity.until_s[0], recorded.capacity.wraps) == (600.0, True)
+def test_every_shipped_environment_loads_by_name_and_by_path_and_cites_a_source(path):
+    by_name, by_path = load_environment(path.stem), load_environment(str(path))
+    assert isinstance(by_name, RecordedEnvironment) or by_name == by_path
+    assert by_name.name == by_path.name == path.stem
+    assert len(by_name.source) > 40
 
 
 def test_fedteddis_cell_has_the_papers_numbers():
@@ -130,17 +105,6 @@ def test_an_unknown_environment_is_refused_with_those_there_are():
         load_environment("moon")
 
 
-def test_shadowing_per_run_stays_and_per_round_changes():
-    streams = Streams(2)
-    distance_m = np.full(5, 100.0)
-
-    def gains(mode: str, round: int) -> list[float]:
-        return environment(shadowing=mode).mean_power_gain(distance_m, streams, np.arange(5), round).tolist()
-
-    assert gains("per_run", 1) == gains("per_run", 9)
-    assert not set(gains("per_round", 1)) & set(gains("per_round", 9))
-
-
 @pytest.mark.parametrize("mode", ["per_run", "per_round"])
 def test_the_config_overrides_how_often_shadowing_is_drawn(mode):
     world = make_world(complete(parse({"radio": {"shadowing": mode}}, "test")), Streams(2))
@@ -173,30 +137,9 @@ def test_devices_are_in_sight_as_often_as_the_law_says(name, distance_m, probabi
     assert abs(sees.mean() - probability) <= 4 * deviation + 5e-5
 
 
-def test_whether_a_device_sees_one_station_says_nothing_about_another():
-    """Links are drawn apart: at equal distances both see it, or both do not, as often as two coins agree."""
-    street, streams = load_environment("umi-street-canyon"), Streams(11)
-    distance_m = np.full(len(IDS), 60.0)
-    first, second = (street.line_of_sight(distance_m, streams, IDS, station) for station in (0, 1))
-    chance = float(street.path_loss.los_probability(60.0))
-    agree = chance**2 + (1 - chance) ** 2
-    assert np.mean(first == second) == pytest.approx(agree, abs=4 * np.sqrt(agree * (1 - agree) / len(IDS)))
-    assert second.mean() == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / len(IDS)))
-
-
 def test_a_law_of_one_branch_is_always_in_sight():
     macro = load_environment("fedteddi-macro")
     assert macro.line_of_sight(np.array([10.0, 5000.0]), Streams(0), [0, 1]).tolist() == [True, True]
-
-
-def test_who_is_in_sight_hangs_on_the_device_alone():
-    streams, street = Streams(6), load_environment("umi-street-canyon")
-    distance_m = np.linspace(10.0, 250.0, 200)
-    everyone = street.line_of_sight(distance_m, streams, np.arange(200))
-    some = np.array([171, 3, 99, 40])
-    assert street.line_of_sight(distance_m[some], streams, some).tolist() == everyone[some].tolist()
-    assert 0 < everyone.sum() < 200
-    assert everyone.tolist() != street.line_of_sight(distance_m, Streams(7), np.arange(200)).tolist()
 
 
 def test_each_branch_has_the_tables_loss_and_deviation():

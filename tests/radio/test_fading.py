@@ -7,10 +7,6 @@ from edgesim.streams import Streams
 IDS = np.arange(50_000)
 
 
-def test_without_fading_the_factor_is_one():
-    assert power_factor("none", Streams(0), np.arange(4), 7).tolist() == [1.0] * 4
-
-
 def test_rayleigh_power_is_exponential_with_mean_one():
     factor = power_factor("rayleigh", Streams(1), IDS, 1)
     assert stats.kstest(factor, "expon").pvalue > 1e-4

@@ -33,11 +33,3 @@ def test_free_space_uses_the_direct_distance_between_the_heights():
 def test_ten_times_the_distance_costs_the_laws_slope(law, decade_db):
     distance_m = np.array([10.0, 33.0, 250.0])
     np.testing.assert_allclose(law.loss_db(10 * distance_m) - law.loss_db(distance_m), decade_db, rtol=1e-12)
-
-
-def test_a_law_of_one_branch_loses_the_same_whatever_is_in_the_way():
-    distance_m = np.array([10.0, 250.0])
-    for law in (MACRO, FLAT):
-        assert law.loss_db(distance_m, False).tolist() == law.loss_db(distance_m, True).tolist()
-        assert law.los_probability(distance_m).tolist() == [1.0, 1.0]
-        assert law.shadowing_std_db(distance_m > 100) is None

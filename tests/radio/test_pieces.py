@@ -149,25 +149,6 @@ def test_sums_are_the_integrals_and_roots_of_scipy(made_up, share):
     assert np.isinf(pieces.ends_s(link, bandwidth_hz, 1.01 * whole, start_s)).all()
 
 
-@settings(deadline=None, max_examples=30)
-@given(uploads())
-def test_an_upload_does_not_depend_on_those_beside_it(made_up):
-    edges, powers, link, bandwidth_hz, start_s, end_s = made_up
-    together = pieces_of(edges, powers)
-    bits = 0.5 * together.bits(link, bandwidth_hz, start_s, end_s)
-    for row in range(len(edges)):
-        one = slice(row, row + 1)
-        alone = pieces_of(edges[one], powers[one])
-        for many, single in (
-            (
-                together.ends_s(link, bandwidth_hz, bits, start_s),
-                alone.ends_s(link, bandwidth_hz[one], bits[one], start_s[one]),
-            ),
-            (together.least_hz(link, bits, start_s, end_s), alone.least_hz(link, bits[one], start_s[one], end_s[one])),
-        ):
-            assert many[row] == single[0]
-
-
 @pytest.mark.parametrize("cap", [3.0, 6.0, 9.0])
 @pytest.mark.parametrize("above", [0.1, 0.7, 5.0])
 def test_a_cap_that_only_one_of_two_pieces_reaches(cap, above):
@@ -177,7 +158,7 @@ def test_a_cap_that_only_one_of_two_pieces_reaches(cap, above):
     assert pieces.least_hz(link, at((2 * cap - 1.0) * 1e6), at(0.0), at(2.0)) == pytest.approx(1e6, rel=1e-12)
 
 
-def test_pieces_of_no_length_at_the_end_change_no_bit():
+def test_an_upload_does_not_depend_on_those_beside_it_nor_on_pieces_of_no_length_at_its_end():
     random = np.random.default_rng(3)
     counts = random.integers(9, 40, 60)
     powers = [10.0 ** random.uniform(-13, -8, count) for count in counts]
@@ -185,11 +166,12 @@ def test_pieces_of_no_length_at_the_end_change_no_bit():
     together = pieces_of(edges, powers)
     hz, end_s, zero = np.full(60, 1e6), np.array([own[-1] for own in edges]), np.zeros(60)
     bits = together.bits(LINK, hz, zero, end_s)
-    least_hz = together.least_hz(LINK, bits, zero, end_s)
+    least_hz, ends_s = together.least_hz(LINK, bits, zero, end_s), together.ends_s(LINK, hz, 0.5 * bits, zero)
     for row in range(60):
         one = slice(row, row + 1)
         alone = pieces_of(edges[one], powers[one])
         assert bits[row] == alone.bits(LINK, hz[one], zero[one], end_s[one])
+        assert ends_s[row] == alone.ends_s(LINK, hz[one], 0.5 * bits[one], zero[one])
         assert least_hz[row] == alone.least_hz(LINK, bits[one], zero[one], end_s[one])
 
 

@@ -11,18 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from whole_runs import play
 
-from edgesim.config_file import parse
 from edgesim.report.report import report_html
-from edgesim.simulation import composition as simulation
 
-TIMING = {"training": "none", "pretrain": True}
+TIMING = {"seed": 4, "learning": {"training": "none", "pretrain": True}, "data": {"partition": "fedteddi"}}
 CONFIGS: dict[str, dict[str, Any]] = {
     "synchronous": {
         "rounds": 6,
         "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8, "delay_knowledge": "planned", "plan_quantile": 0.5},
-        "learning": TIMING,
-        "data": {"partition": "fedteddi"},
     },
     "paused": {
         "stop_at_s": 40.0,
@@ -36,8 +33,6 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "protocol_options": {"buffer": 3},
             "payload_bits": 9e6,
         },
-        "learning": TIMING,
-        "data": {"partition": "fedteddi"},
     },
 }
 
@@ -111,9 +106,7 @@ def page_of() -> Callable[[str], Page]:
 @pytest.fixture(scope="session", params=sorted(CONFIGS))
 def any_run(request, tmp_path_factory) -> Path:
     """A run of each kind: in rounds with late work; without rounds, on batteries, among devices that come and go."""
-    folder = tmp_path_factory.mktemp("runs") / request.param
-    simulation.run(parse({"seed": 4, **CONFIGS[request.param]}, "test"), folder)
-    return folder
+    return play(tmp_path_factory.mktemp("runs") / request.param, TIMING, CONFIGS[request.param]).folder
 
 
 @pytest.fixture(scope="session")

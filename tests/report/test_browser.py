@@ -6,19 +6,19 @@ Needs Chromium and Playwright (the extra ``dev``), which downloads no browser he
 import itertools
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from edited_runs import write_plan
+from whole_runs import TIMED, play
 
-from edgesim.analysis.band_use import band_use, use_by_station
+from edgesim.analysis.band_use import use_by_station
 from edgesim.analysis.runs import runs_of
-from edgesim.config_file import parse
-from edgesim.folder.rows_file import HANDOVERS, WAYS
+from edgesim.folder.rows_file import WAYS
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.server import served
-from edgesim.simulation import composition as simulation
 
 pytestmark = pytest.mark.slow
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -46,28 +46,47 @@ def browser():
         chromium.close()
 
 
-@pytest.fixture
-def open_page(browser, tmp_path):
-    """Opens a report from its file; at the end, the console must be silent and nothing requested."""
+@pytest.fixture(scope="module")
+def loaded(browser, tmp_path_factory):
+    """Loads reports from their files, each once, and keeps what their consoles told and what they requested."""
     told: list[str] = []
-    pages = []
+    pages: dict[object, Any] = {}
+
+    def load(folder: Path, **options):
+        wanted = folder, run_data.AGGREGATED_FROM, *options.items()
+        if wanted not in pages:
+            file = tmp_path_factory.mktemp("page") / "page.html"
+            file.write_text(report_html(folder), encoding="utf-8")
+            page = pages[wanted] = browser.new_page(viewport={"width": 1200, "height": 800}, **options)
+            page.on("console", lambda one: told.append(one.text) if one.type in ("error", "warning") else None)
+            page.on("pageerror", lambda error: told.append(str(error)))
+            page.on("dialog", lambda dialog: told.append(dialog.message))
+            own = ("data:", file.as_uri())
+            page.on("request", lambda one: None if one.url.startswith(own) else told.append(one.url))
+            page.goto(file.as_uri())
+            page.wait_for_selector(READY, timeout=60_000)
+        return pages[wanted]
+
+    yield load, told
+    for page in pages.values():
+        page.close()
+
+
+@pytest.fixture
+def open_page(loaded):
+    """Opens a report, with nothing chosen; at the end, the console must be silent and nothing requested."""
+    load, told = loaded
+    told.clear()
 
     def opened(folder: Path, **options):
-        file = tmp_path / f"page{len(pages)}.html"
-        file.write_text(report_html(folder), encoding="utf-8")
-        page = browser.new_page(viewport={"width": 1200, "height": 800}, **options)
-        pages.append(page)
-        page.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: told.append(str(error)))
-        page.on("dialog", lambda dialog: told.append(dialog.message))
-        page.on("request", lambda one: None if one.url.startswith(("data:", file.as_uri())) else told.append(one.url))
-        page.goto(file.as_uri())
-        page.wait_for_selector(READY, timeout=60_000)
+        page = load(folder, **options)
+        page.emulate_media(media="screen")
+        page.mouse.move(0, 0)
+        page.evaluate("() => { document.activeElement.blur(); choose({ round: null, device: null }); }")
+        page.evaluate("() => { edgesim.timeline.reset(); window.scrollTo(0, 0); }")
         return page
 
     yield opened
-    for page in pages:
-        page.close()
     assert told == []
 
 
@@ -97,18 +116,23 @@ def test_the_browser_unpacks_what_was_packed(any_run, open_page):
     assert found["energy"] == pytest.approx(run.rounds["energy_j"].cumsum().tolist())
 
 
-def test_the_band_below_the_timeline_is_that_in_use(any_run, open_page):
-    page = open_page(any_run)
-    (run,) = runs_of([any_run])
+def assert_the_band_is_that_in_use(folder: Path, page, atol: float | None = None) -> None:
+    """Of each station by its share of all bands; within two ticks for each device unless told."""
+    (run,) = runs_of([folder])
+    stations, uses = zip(*use_by_station(run), strict=True)
     shown = np.array(page.evaluate("() => [...edgesim.timeline.bandShown]"))
-    activities = run.activities
-    uploads = activities[activities["activity"] == "upload"]
-    use = band_use(uploads, run.bandwidth_hz, reshared=run.sharing == "reshared")
     edges = np.linspace(0, page.evaluate("() => edgesim.timeline.facts.end"), len(shown) + 1)
-    expected = [use.mean(*span) for span in itertools.pairwise(edges)]
+    every = np.array([[use.mean(*span) for span in itertools.pairwise(edges)] for use in uses])
+    weights = np.array([station.bandwidth_hz for station in stations])
+    assert len(set(weights)) == min(len(stations), 2)
     tick = page.evaluate("() => edgesim.data.runs[0].bars.tick_s") / (edges[1] - edges[0])
-    np.testing.assert_allclose(shown, expected, atol=2 * run.device_count * tick + 1e-3)
+    atol = atol or 2 * run.device_count * tick + 1e-3
+    np.testing.assert_allclose(shown, weights @ every / weights.sum(), atol=atol)
     assert shown.max() > 0.3
+
+
+def test_the_band_below_the_timeline_is_that_in_use(any_run, open_page):
+    assert_the_band_is_that_in_use(any_run, open_page(any_run))
 
 
 def test_zooming_and_filtering_change_what_is_drawn(any_run, open_page):
@@ -135,6 +159,12 @@ def test_zooming_and_filtering_change_what_is_drawn(any_run, open_page):
     page.keyboard.up("Control")
     page.wait_for_timeout(100)
     assert picture(page, "timeline") != whole
+    # A tooltip goes when the keyboard moves what lies below the pointer.
+    page.focus("#timeline")
+    page.mouse.move(box["x"] + 401, box["y"] + 40)
+    assert page.locator("#tip").is_visible()
+    page.keyboard.press("ArrowRight")
+    assert not page.locator("#tip").is_visible()
 
 
 def test_a_choice_on_one_picture_shows_on_the_others(any_run, open_page):
@@ -187,18 +217,6 @@ def test_a_click_on_a_chart_chooses_its_round_and_on_the_map_its_device(any_run,
     assert chosen(page) == ("2", "0")
 
 
-def test_light_dark_and_paper_differ_in_colour(any_run, open_page):
-    back = "() => getComputedStyle(document.body).backgroundColor"
-    light, dark = (open_page(any_run, color_scheme=scheme) for scheme in ("light", "dark"))
-    assert light.evaluate(back) == "rgb(255, 255, 255)"
-    assert dark.evaluate(back) == "rgb(21, 24, 28)"
-    assert picture(light, "timeline") != picture(dark, "timeline")
-    dark.click("#theme")
-    assert dark.evaluate(back) == "rgb(255, 255, 255)"
-    dark.click("#theme")
-    assert dark.pdf()[:5] == b"%PDF-"
-
-
 @pytest.fixture(scope="module")
 def two(tmp_path_factory) -> Path:
     """A study of two policies, of which one is drawn in black on paper; no test changes what lies there."""
@@ -212,7 +230,7 @@ def two(tmp_path_factory) -> Path:
             "round": {"admission": "count", "count": 2},
             "learning": {"pretrain": True},
         }
-        simulation.run(parse(config, "test"), folder / policy)
+        play(folder / policy, config)
         plan.append({"folder": policy, "knobs": {"policy": policy}, "seed": 0, "status": "finished"})
     return write_plan(folder, "two", plan)
 
@@ -228,21 +246,30 @@ def inks(page, chart: str) -> set[tuple[int, int, int]]:
     return {tuple(colour) for colour in colours[counts > 20].tolist()}
 
 
-def test_paper_from_a_dark_system_has_the_colours_of_paper_from_a_light_one(two, open_page):
-    begin = "async () => { dispatchEvent(new Event('beforeprint')); for (let i = 0; i < 200; i++) await null; }"
-    pages = [open_page(two, color_scheme=scheme) for scheme in ("light", "dark")]
+def test_a_dark_page_becomes_light_by_its_button_and_has_the_colours_of_a_light_one_on_paper(two, open_page):
+    back = "() => getComputedStyle(document.body).backgroundColor"
+    light, dark = pages = [open_page(two, color_scheme=scheme) for scheme in ("light", "dark")]
+    assert [page.evaluate(back) for page in pages] == ["rgb(255, 255, 255)", "rgb(21, 24, 28)"]
+    assert picture(light, "timeline") != picture(dark, "timeline")
+    dark.click("#theme")
+    assert dark.evaluate(back) == "rgb(255, 255, 255)"
+    dark.click("#theme")
     for page in pages:
-        page.evaluate(begin)
-    light, dark = (inks(page, "accuracy-rounds") for page in pages)
-    assert light == dark
+        page.evaluate(
+            "async () => { dispatchEvent(new Event('beforeprint')); for (let i = 0; i < 200; i++) await null; }"
+        )
+    of_light, of_dark = (inks(page, "accuracy-rounds") for page in pages)
+    assert of_light == of_dark
     # That of random, which is black on paper and light in the dark.
-    assert min(max(colour) for colour in dark) < 40
+    assert min(max(colour) for colour in of_dark) < 40
+    dark.emulate_media(media="print")
     keys = "() => getComputedStyle(document.querySelector('.key')).printColorAdjust"
-    pages[1].emulate_media(media="print")
-    assert pages[1].evaluate(keys) == "exact"
-    pages[1].evaluate("() => dispatchEvent(new Event('afterprint'))")
-    assert pages[1].query_selector(".copy") is None
-    assert pages[1].evaluate("() => document.documentElement.dataset.theme") == "dark"
+    assert dark.evaluate(keys) == "exact"
+    for page in pages:
+        page.evaluate("() => dispatchEvent(new Event('afterprint'))")
+    assert dark.query_selector(".copy") is None
+    assert dark.evaluate("() => document.documentElement.dataset.theme") == "dark"
+    assert dark.pdf()[:5] == b"%PDF-"
 
 
 def test_paper_says_how_streams_are_drawn_in_rows_that_show_it(tmp_path, open_page):
@@ -252,11 +279,8 @@ def test_paper_says_how_streams_are_drawn_in_rows_that_show_it(tmp_path, open_pa
         "radio": {"bandwidth_hz": 2e6},
         "round": {"allocator": "equal_bits", "close": "deadline", "payload_bits": 17_881_664.0},
         "upload": {"codec": "randk", "ratio": 1.0, "size": "stream", "least": 0.001},
-        "learning": {"training": "none", "pretrain": False},
-        "data": {"partition": "iid"},
     }
-    simulation.run(parse(config, "test"), tmp_path / "run")
-    page = open_page(tmp_path / "run")
+    page = open_page(play(tmp_path / "run", TIMED, config).folder)
     assert page.evaluate("() => edgesim.timeline.height") == 180
     assert page.inner_text("#parts").endswith("the pointer or a choice shows that share as a number.")
     page.emulate_media(media="print")
@@ -278,15 +302,7 @@ def test_on_a_narrow_screen_nothing_is_cut_and_the_links_stand_below_the_title(t
     heading = "() => getComputedStyle(document.querySelector('td'), '::before').content"
     first = page.evaluate("() => document.querySelector('thead th:nth-child(2)').textContent")
     assert page.evaluate(heading) == f'"{first}"'
-
-
-def test_a_tooltip_goes_when_the_keyboard_moves_what_lies_below_the_pointer(any_run, open_page):
-    page = open_page(any_run)
-    page.focus("#timeline")
-    page.locator("#timeline").hover(position={"x": 400, "y": 40})
-    assert page.locator("#tip").is_visible()
-    page.keyboard.press("ArrowRight")
-    assert not page.locator("#tip").is_visible()
+    page.set_viewport_size({"width": 1200, "height": 800})
 
 
 def test_paper_of_a_study_names_the_run_of_each_picture_and_says_what_the_curves_are(two, open_page, tmp_path):
@@ -296,33 +312,17 @@ def test_paper_of_a_study_names_the_run_of_each_picture_and_says_what_the_curves
     seeds = write_plan(Path(shutil.copytree(two, tmp_path / "seeds")), "seeds", plan)
     of = "() => [...document.querySelectorAll('.of-run')].map((one) => one.innerText)"
     for folder, named, means in (
-        (two, ": best-channel", ""),
+        (two, ": random", ""),
         (seeds, "", "Means over seeds with 95 % t intervals from three seeds on."),
-        (two / "random", "", ""),
     ):
         page = open_page(folder)
-        if named:
-            page.select_option("#run", label="best-channel")
-            page.wait_for_timeout(300)
         page.emulate_media(media="print")
         assert page.evaluate(of) == [named] * 5
         assert page.inner_text("#means") == means
 
 
-def test_no_chart_has_folded_its_tools(two, open_page):
-    page = open_page(two)
-    folded = (
-        "() => { const all = (root) => [...root.querySelectorAll('*')].flatMap((one) => "
-        "[one, ...(one.shadowRoot ? all(one.shadowRoot) : [])]);"
-        " return all(document).map((one) => String(one.className)).filter((name) => /OnOffB|overflow/.test(name)); }"
-    )
-    found = page.evaluate(folded)
-    assert found
-    assert not [name for name in found if "overflow" in name]
-
-
 def test_a_chosen_round_stands_at_its_megabits(two, open_page):
-    page = open_page(two / "random")
+    page = open_page(two)
     (run,) = runs_of([two / "random"])
     page.fill("#round", "2")
     place = "() => edgesim.charts['accuracy-bits'].center.find((one) => one.name === 'chosen').location"
@@ -331,8 +331,15 @@ def test_a_chosen_round_stands_at_its_megabits(two, open_page):
     assert page.evaluate(label) == "bits sent up (Mbit)"
 
 
-def test_policies_are_switched_off_and_on(two, open_page):
+def test_policies_are_switched_off_and_on_and_no_chart_has_folded_its_tools(two, open_page):
     page = open_page(two)
+    tools = page.evaluate(
+        "() => { const all = (root) => [...root.querySelectorAll('*')].flatMap((one) => "
+        "[one, ...(one.shadowRoot ? all(one.shadowRoot) : [])]);"
+        " return all(document).map((one) => String(one.className)).filter((name) => /OnOffB|overflow/.test(name)); }"
+    )
+    assert tools
+    assert not [name for name in tools if "overflow" in name]
     shown = (
         "() => Object.values(edgesim.charts).flatMap((chart) => chart.renderers).filter((one) => "
         "one.name === 'series:best-channel').map((one) => one.visible)"
@@ -343,11 +350,16 @@ def test_policies_are_switched_off_and_on(two, open_page):
     page.check("#series input[value=best-channel]")
     assert page.evaluate(shown) == [True] * 10
     before = picture(page, "timeline")
-    page.select_option("#run", label="best-channel")
-    page.wait_for_timeout(300)
-    assert picture(page, "timeline") != before
+    drawn = "document.getElementById('timeline').toDataURL()"
+    for label, sign in (("best-channel", "!=="), ("random", "===")):
+        page.select_option("#run", label=label)
+        page.wait_for_function(f"(before) => {drawn} {sign} before", arg=before)
 
 
+ONE_OF_BOTH = pytest.mark.parametrize("any_run", ["paused"], indirect=True)
+
+
+@ONE_OF_BOTH
 def test_an_aggregated_page_says_so_and_draws_groups(any_run, open_page, monkeypatch):
     monkeypatch.setattr(run_data, "AGGREGATED_FROM", 1)
     page = open_page(any_run)
@@ -357,6 +369,7 @@ def test_an_aggregated_page_says_so_and_draws_groups(any_run, open_page, monkeyp
     assert picture(page, "timeline") != whole
 
 
+@ONE_OF_BOTH
 def test_names_with_markup_do_nothing(any_run, tmp_path, open_page):
     folder = tmp_path / "<img src=x onerror=alert(1)>"
     shutil.copytree(any_run, folder)
@@ -365,6 +378,7 @@ def test_names_with_markup_do_nothing(any_run, tmp_path, open_page):
     assert page.locator("img").count() == 0
 
 
+@ONE_OF_BOTH
 def test_a_page_that_is_loaded_again_comes_back_with_what_was_chosen(any_run, browser):
     """As `edgesim watch --web` serves it; the second page, of the end, no longer loads itself."""
     pages = [report_html(any_run), report_html(any_run, refresh_s=600)]
@@ -394,79 +408,55 @@ def test_a_page_that_is_loaded_again_comes_back_with_what_was_chosen(any_run, br
         page.close()
 
 
-def test_the_map_follows_a_device_that_moves(tmp_path, open_page):
-    """At the begin of round 3, after two rounds of 1 s, and along its way until then; the places are on the way."""
-    values = {
-        "rounds": 4,
-        "devices": {"count": 5},
-        "mobility": {"model": "direction", "speed_mps": [20.0, 30.0], "turn_s": 0.7},
-        "round": {"close": "deadline", "payload_bits": 1e6},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
-    }
-    simulation.run(parse(values, "moving"), tmp_path / "run")
-    page = open_page(tmp_path / "run")
-    page.evaluate("() => choose({ round: 3, device: 2 })")
-    ways = WAYS.read(tmp_path / "run")
-    own = ways[ways["device"] == 2]
-    expected = [np.interp(2.0, own["t_s"], own[axis]) for axis in ("x_m", "y_m")]
-    dots = page.evaluate("() => { const { x, y } = source('cell', 'devices').data; return [x[2], y[2]]; }")
-    assert dots == pytest.approx(expected)
-    way = page.evaluate("() => source('cell', 'way').data")
-    until = own[own["t_s"] <= 2.0]
-    assert way["x"] == pytest.approx([*until["x_m"], expected[0]])
-    assert way["y"] == pytest.approx([*until["y_m"], expected[1]])
-    moment = "where they were when round 3 began, at 2 s, with the way of the chosen one until then."
-    assert page.locator("#moment").inner_text() == f"Devices move: shown is {moment}"
-    page.evaluate("() => choose({ round: null, device: null })")
-    assert page.evaluate("() => source('cell', 'way').data.x") == []
-    assert (
-        page.locator("#moment").inner_text().startswith("Devices move: shown is where they were when the run began, ")
-    )
-
-
-def test_the_band_line_weighs_the_stations_of_devices_that_move_task_by_task(tmp_path, open_page):
-    """Three cells of different bands; devices that cross them in a few rounds, the band shared anew."""
-    layout = tmp_path / "bands.toml"
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory) -> Path:
+    """Devices that cross three cells of different bands, with handovers; the bands are shared anew."""
+    folder = tmp_path_factory.mktemp("moving")
+    layout = folder / "bands.toml"
     text = Path("topologies/three-cells.toml").read_text()
     layout.write_text(text.replace("[[stations]]", "[[stations]]\nbandwidth_share = 0.25", 1))
     values = {
-        "rounds": 12,
-        "devices": {"count": 8},
-        "topology": {"file": str(layout), "attach": "nearest"},
-        "mobility": {"model": "direction", "speed_mps": [60.0, 90.0], "turn_s": 5.0},
-        "radio": {"sharing": "reshared"},
-        "round": {"close": "deadline", "payload_bits": 1e6},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
-    }
-    simulation.run(parse(values, "moving"), tmp_path / "run")
-    (run,) = runs_of([tmp_path / "run"])
-    stations, uses = zip(*use_by_station(run), strict=True)
-    weights = np.array([station.bandwidth_hz for station in stations])
-    shown = np.array(open_page(tmp_path / "run").evaluate("() => [...edgesim.timeline.bandShown]"))
-    edges = np.linspace(0, run.rounds["t_end_s"].max(), len(shown) + 1)
-    every = np.array([[use.mean(*span) for span in itertools.pairwise(edges)] for use in uses])
-    np.testing.assert_allclose(shown, weights @ every / weights.sum(), atol=0.01)
-
-
-def test_handovers_are_marked_in_the_timeline_and_crosses_on_the_map(tmp_path, open_page):
-    """Each where its device was then; the map says which station a device has at the end of the chosen round."""
-    values = {
         "rounds": 6,
         "devices": {"count": 12},
-        "topology": {"file": "three-cells"},
+        "topology": {"file": str(layout)},
         "mobility": {"model": "direction", "speed_mps": [60.0, 90.0], "turn_s": 2.0},
         "handover": {"hysteresis_db": 0.5, "trigger_s": 0.02},
         "radio": {"sharing": "reshared"},
         "round": {"close": "deadline", "payload_bits": 2e7},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
     }
-    simulation.run(parse(values, "cells"), tmp_path / "run")
-    told, ways = HANDOVERS.read(tmp_path / "run"), WAYS.read(tmp_path / "run").groupby("device")
-    names = runs_of([tmp_path / "run"])[0].stations.set_index("station")["name"]
-    page = open_page(tmp_path / "run")
+    return play(folder / "run", TIMED, values).folder
+
+
+def test_the_map_follows_a_device_that_moves(moving, open_page):
+    """At the begin of round 3, and along its way until then; the places are on the way."""
+    page = open_page(moving)
+    began_s = runs_of([moving])[0].rounds["t_start_s"][2]
+    page.evaluate("() => choose({ round: 3, device: 2 })")
+    ways = WAYS.read(moving)
+    own = ways[ways["device"] == 2]
+    expected = [np.interp(began_s, own["t_s"], own[axis]) for axis in ("x_m", "y_m")]
+    dots = page.evaluate("() => { const { x, y } = source('cell', 'devices').data; return [x[2], y[2]]; }")
+    assert dots == pytest.approx(expected)
+    way, until = page.evaluate("() => source('cell', 'way').data"), own[own["t_s"] <= began_s]
+    assert way["x"] == pytest.approx([*until["x_m"], expected[0]])
+    assert way["y"] == pytest.approx([*until["y_m"], expected[1]])
+    said = f"where they were when round 3 began, at {began_s:g} s, with the way of the chosen one until then."
+    assert page.inner_text("#moment") == f"Devices move: shown is {said}"
+    page.evaluate("() => choose({ round: null, device: null })")
+    assert page.evaluate("() => source('cell', 'way').data.x") == []
+    assert page.inner_text("#moment").startswith("Devices move: shown is where they were when the run began, ")
+
+
+def test_the_band_line_weighs_the_stations_of_devices_that_move_task_by_task(moving, open_page):
+    assert_the_band_is_that_in_use(moving, open_page(moving), atol=0.01)
+
+
+def test_handovers_are_marked_in_the_timeline_and_crosses_on_the_map(moving, open_page):
+    """Each where its device was then; the map says which station a device has at the end of the chosen round."""
+    (run,) = runs_of([moving])
+    told, ways = run.handovers, WAYS.read(moving).groupby("device")
+    names = run.stations.set_index("station")["name"]
+    page = open_page(moving)
     assert page.evaluate("() => edgesim.timeline.marksShown") == len(told) > 5
     assert page.evaluate(
         "() => !document.getElementById('handed').hidden && !document.getElementById('crosses').hidden"

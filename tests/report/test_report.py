@@ -12,8 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edited_runs import forget_digests, write_plan
+from edited_runs import edit_json, edit_table, forget_digests
+from made_up_runs import write_run, write_study
+from small_runs import TIMING
 from typer.testing import CliRunner
+from whole_runs import TIMED, play
 
 import edgesim
 from edgesim.activities import ACTIVITIES
@@ -24,37 +27,33 @@ from edgesim.analysis.statistics import mean_interval
 from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
+from edgesim.folder.records import SCHEMA_VERSION, read_table
 from edgesim.plots.palette import KIND_COLORS, PALETTE
 from edgesim.report import run_data
 from edgesim.report.charts import COUNT_COLORS
 from edgesim.report.report import report_html
 from edgesim.report.states import IN_PART, STATES
-from edgesim.report.tables import differences_html, table_html
-from edgesim.simulation import composition as simulation
+from edgesim.report.tables import table_html
 
-LEARNING = {
-    "rounds": 4,
-    "devices": {"count": 6},
-    "data": {"dataset": "digits", "samples_per_device": 30, "partition": "fedteddi"},
-    "learning": {"model": "mlp", "lr": 0.1, "pretrain": True},
-    "round": {"payload_bits": 4e6, "tmax_s": 0.8},
-}
+POLICIES = ("random", "best-channel")
+
+
+ONE_OF_BOTH = pytest.mark.parametrize("any_run", ["paused"], indirect=True)
+"""Where it does not matter of which kind the run is."""
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> Path:
-    """Two policies on three seeds and a narrow band, one run of which failed."""
-    folder, plan = tmp_path_factory.mktemp("studies") / "two", []
-    for policy in ("random", "best-channel"):
-        for seed in range(3):
-            name = f"{policy}-s{seed}"
-            config = {**LEARNING, "radio": {"bandwidth_hz": 2e6}, "seed": seed, "selection": {"policy": policy}}
-            simulation.run(parse(config, "test"), folder / name)
-            plan.append({"folder": name, "knobs": {"policy": policy}, "seed": seed, "status": "finished"})
-    plan.append({"folder": "lost", "knobs": {"policy": "random"}, "seed": 3, "status": "failed"})
-    return write_plan(folder, "two", plan)
+    """Two policies on three seeds, written by hand, and a run that failed."""
+    folder = write_study(
+        tmp_path_factory.mktemp("studies") / "two", [{"policy": name} for name in POLICIES], seeds=3, rounds=4
+    )
+    runs = json.loads((folder / "plan.json").read_text())["runs"]
+    lost = runs[0] | {"folder": "lost", "seed": 3}
+    edit_json(folder / "plan.json", name="two", target=None, runs=[*runs, lost])
+    (folder / "lost").mkdir()
+    (folder / "lost/run.json").write_text(json.dumps({"schema_version": SCHEMA_VERSION, "status": "failed"}))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +147,7 @@ def test_a_study_is_repeated_from_its_plan_and_not_one_run_of_it(study, study_pa
     assert "--out NEW_FOLDER" not in study_page.written
 
 
+@ONE_OF_BOTH
 @pytest.mark.parametrize(
     ("kept", "typed"),
     [
@@ -158,8 +158,7 @@ def test_a_study_is_repeated_from_its_plan_and_not_one_run_of_it(study, study_pa
 )
 def test_the_command_that_began_a_run_is_one_to_type(any_run, tmp_path, kept, typed):
     shutil.copytree(any_run, tmp_path / "run")
-    path = tmp_path / "run/run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"command": kept}))
+    edit_json(tmp_path / "run/run.json", command=kept)
     assert f"<p>Begun by</p><pre>{typed}</pre>" in report_html(tmp_path / "run")
 
 
@@ -167,9 +166,9 @@ def test_a_studys_curves_are_means_with_t_intervals(study, study_page):
     charts = study_page.data["charts"]
     assert {"accuracy-rounds", "accuracy-seconds", "accuracy-bits", "accuracy-joules", "waste"} <= set(charts)
     by_policy = {source["of"][0]: source for source in bokeh_columns(charts["accuracy-rounds"]) if "of" in source}
-    assert list(by_policy) == ["random", "best-channel"]
+    assert tuple(by_policy) == POLICIES
     for policy, source in by_policy.items():
-        tables = [read_table(study / f"{policy}-s{seed}", "rounds") for seed in range(3)]
+        tables = [read_table(study / f"run{POLICIES.index(policy)}-s{seed}", "rounds") for seed in range(3)]
         for number in (1, 4):
             values = [table.set_index("round")["test_accuracy"][number] for table in tables]
             mean, low, high = mean_interval(values).within(0, 1)
@@ -178,14 +177,9 @@ def test_a_studys_curves_are_means_with_t_intervals(study, study_page):
     for over, last in (("bits", 1e-6), ("joules", 1.0)):
         column = "bits_up" if over == "bits" else "energy_j"
         for source in bokeh_columns(charts[f"accuracy-{over}"]):
-            spent = [read_table(study / f"{source['of'][0]}-s{seed}", "rounds")[column].sum() for seed in range(3)]
+            number = POLICIES.index(source["of"][0])
+            spent = [read_table(study / f"run{number}-s{seed}", "rounds")[column].sum() for seed in range(3)]
             assert source["x"][-1] == pytest.approx(last * min(spent))
-
-
-def test_p_values_stand_in_the_column_of_theirs(study):
-    table = differences_table(study, "policy", "random").head(1).assign(p=0.011, p_holm=0.044)
-    html = differences_html(table, "random")
-    assert re.search(r">0\.011</td><td[^>]*>0\.044</td></tr>", html)
 
 
 def test_a_studys_page_has_its_corrected_p_values_and_intervals(study, study_page):
@@ -203,7 +197,7 @@ def test_a_studys_page_has_its_corrected_p_values_and_intervals(study, study_pag
 
 def test_a_studys_page_holds_a_run_of_each_line_and_says_so(study_page):
     page = study_page
-    assert [run["name"] for run in page.data["runs"]] == ["random-s0", "best-channel-s0"]
+    assert [run["name"] for run in page.data["runs"]] == ["run0-s0", "run1-s0"]
     assert "holds 2 of 6 runs" in page.data["note"]
     assert ": 7 runs: 6 finished, 1 failed; " in page.written
     assert "Not all is finished; the page shows what is." in page.written
@@ -218,13 +212,12 @@ def test_many_devices_or_bars_are_aggregated(any_run, page_of, monkeypatch, many
     assert ("number" in run["map"]) == (many == "MOST_BARS")
 
 
+@ONE_OF_BOTH
 def test_names_with_markup_are_text(any_run, tmp_path, page_of):
     evil = "</script><img src=x onerror=alert(1)>"
     folder = tmp_path / "<b>bold<i>"
     shutil.copytree(any_run, folder)
-    facts = json.loads((folder / "run.json").read_text())
-    note = {"command": ["edgesim", evil], "notes": {"a": evil}, "platform": evil}
-    (folder / "run.json").write_text(json.dumps(facts | note))
+    edit_json(folder / "run.json", command=["edgesim", evil], notes={"a": evil}, platform=evil)
     html = report_html(folder)
     page = page_of(html)
     assert evil not in html
@@ -233,10 +226,10 @@ def test_names_with_markup_are_text(any_run, tmp_path, page_of):
     assert page.data["runs"][0]["name"] == folder.name
 
 
+@ONE_OF_BOTH
 def test_a_run_that_goes_on_or_was_killed_has_a_page_that_says_so(any_run, tmp_path, page_of):
     folder = Path(shutil.copytree(any_run, tmp_path / "run"))
-    facts = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(facts | {"status": "running"}))
+    edit_json(folder / "run.json", status="running")
     written = page_of(report_html(folder)).written
     assert "Not all is finished; the page shows what is." in written
     assert f"{folder}: 1 lost; " in written
@@ -244,21 +237,22 @@ def test_a_run_that_goes_on_or_was_killed_has_a_page_that_says_so(any_run, tmp_p
 
 
 def test_a_run_of_one_round_has_a_page(tmp_path, page_of):
-    simulation.run(parse({**LEARNING, "rounds": 1}, "test"), tmp_path / "one")
-    page = page_of(report_html(tmp_path / "one"))
+    page = page_of(report_html(write_run(tmp_path / "one", rounds=1)))
     assert "accuracy-joules" in page.data["charts"]
     assert all(
         math.isfinite(value) for source in bokeh_columns(page.data["charts"]["accuracy-bits"]) for value in source["x"]
     )
 
 
+@ONE_OF_BOTH
 def test_a_run_without_a_round_is_refused_in_one_line(any_run, tmp_path):
     folder = forget_digests(Path(shutil.copytree(any_run, tmp_path / "none")))
-    read_table(folder, "rounds").iloc[:0].to_parquet(folder / "rounds.parquet")
+    edit_table(folder, "rounds", lambda rows: rows.iloc[:0])
     with pytest.raises(EdgesimError, match="has no finished round"):
         report_html(folder)
 
 
+@ONE_OF_BOTH
 def test_the_command_writes_beside_the_run_or_where_it_is_told(any_run, tmp_path):
     done = CliRunner().invoke(app, ["report", str(any_run), "--out", str(tmp_path / "page.html")])
     assert done.exit_code == 0
@@ -274,6 +268,7 @@ def refusal(*arguments: object) -> str:
     return told
 
 
+@ONE_OF_BOTH
 def test_bad_input_is_one_line(any_run, study, tmp_path):
     assert "no such folder" in refusal(tmp_path / "absent")
     (tmp_path / "empty").mkdir()
@@ -285,29 +280,20 @@ def test_bad_input_is_one_line(any_run, study, tmp_path):
     (damaged / "activities.parquet").write_bytes(b"no table")
     assert "activities.parquet: is damaged" in refusal(damaged)
     assert not (damaged / "report.html").exists()
-    facts = json.loads((any_run / "run.json").read_text())
     newer = Path(shutil.copytree(any_run, tmp_path / "newer"))
-    (newer / "run.json").write_text(json.dumps(facts | {"schema_version": 99}))
+    edit_json(newer / "run.json", schema_version=99)
     assert "schema_version is 99, made by a newer edgesim" in refusal(newer)
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
-    plan = json.loads((study / "plan.json").read_text())
-    plan["runs"] = plan["runs"][-1:]
-    (unfinished / "plan.json").write_text(json.dumps(plan))
+    shutil.copy(study / "plan.json", unfinished)
+    edit_json(unfinished / "plan.json", runs=json.loads((study / "plan.json").read_text())["runs"][-1:])
     assert "no run of the study is finished" in refusal(unfinished)
 
 
 def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path, studies_here):
     """Its folder is as `edgesim.study` leaves it, not one that a test wrote."""
-    base = {
-        "rounds": 3,
-        "devices": {"count": 4},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-    }
-    base["round"] = {"payload_bits": 1e6}
-    axes = {"selection.policy": ["random", "best-channel"]}
-    edgesim.study(base, axes, seeds=2, out=tmp_path / "study", jobs=1, quiet=True)
+    base = TIMING | {"devices": {"count": 4}}
+    edgesim.study(base, {"selection.policy": POLICIES}, seeds=2, out=tmp_path / "study", jobs=1, quiet=True)
     html = report_html(tmp_path / "study")
     assert all(name in html for name in ("<h1>study</h1>", "best-channel-s0", "random-s0"))
     done = CliRunner().invoke(app, ["export", str(tmp_path / "study"), "--csv", str(tmp_path / "csv")])
@@ -316,6 +302,7 @@ def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path, 
 
 
 @pytest.mark.slow
+@ONE_OF_BOTH
 def test_a_report_as_typed_loads_nothing_that_simulates_or_draws_figures(any_run, tmp_path):
     """What it loads is most of the time that it takes."""
     script = (
@@ -337,20 +324,18 @@ def test_the_timeline_has_when_devices_that_come_and_go_were_absent(tmp_path, pa
         "devices": {"count": 8},
         "availability": {"model": "round_robin", "turn_s": 2.0, "groups": 2},
         "round": {"admission": "count", "count": 2, "payload_bits": 1e6},
-        "learning": {"training": "none", "pretrain": True},
-        "data": {"partition": "fedteddi"},
     }
-    simulation.run(parse(config, "test"), tmp_path / "run")
-    page = page_of(report_html(tmp_path / "run"))
+    played = play(tmp_path / "run", TIMED, config)
+    page = page_of(report_html(played.folder))
     (run,) = page.data["runs"]
     code, tick = decoded(run["bars"]["code"]), run["bars"]["tick_s"]
     away = code // len(page.data["outcomes"]) == page.data["activities"].index("away")
     length_s = decoded(run["bars"]["length"])[away] * tick
     device = decoded(run["bars"]["device"])[away]
     per_device = [length_s[device == one].sum() for one in range(8)]
-    acts = read_table(tmp_path / "run", "activities")
+    acts = played.activities
     assert per_device == pytest.approx([6.0] * 8, abs=0.05 + 1.0 * acts["outcome"].eq("dropped").any())
-    fresh = Path(shutil.copytree(tmp_path / "run", tmp_path / "without"))
+    fresh = Path(shutil.copytree(played.folder, tmp_path / "without"))
     (fresh / "absences.parquet").unlink()
     (without,) = page_of(report_html(fresh)).data["runs"]
     assert len(decoded(without["bars"]["code"])) == len(acts)
@@ -366,14 +351,12 @@ def test_the_timeline_has_what_was_received_of_uploads_that_the_deadline_ended(t
         "radio": {"bandwidth_hz": 8e6, "fading": "rayleigh"},
         "round": {"tmax_s": 0.8, "payload_bits": 17_881_664.0, "allocator": "equal_bits", "close": "deadline"},
         "upload": {"codec": "randk", "ratio": 0.1, "size": "stream", "least": 0.001},
-        "learning": {"training": "none", "pretrain": True},
-        "data": {"partition": "fedteddi"},
     }
-    simulation.run(parse(config, "test"), tmp_path / "run")
-    page = page_of(report_html(tmp_path / "run"))
+    played = play(tmp_path / "run", TIMED, config)
+    page = page_of(report_html(played.folder))
     (run,) = page.data["runs"]
-    share = read_table(tmp_path / "run", "metrics").query("name == 'received_share'").set_index("key")["value"]
-    work = read_table(tmp_path / "run", "activities").sort_values(["device", "t_start_s"])
+    share = played.metric("received_share", "key")
+    work = played.activities.sort_values(["device", "t_start_s"])
     ended = work["activity"].eq("upload") & work["outcome"].eq("done")
     received = share.reindex(work["device"].astype(str) + "/" + work["task"].astype(str)).where(ended.to_numpy(), 1.0)
     assert decoded(run["bars"]["received"]).tolist() == np.ceil(1000 * received).tolist()

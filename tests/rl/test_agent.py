@@ -55,11 +55,11 @@ def test_an_agent_of_one_weight_is_the_policy_that_sorts_by_the_feature(tmp_path
 
 
 def test_large_weights_rank_as_small_ones_do(tmp_path):
-    runs = {}
+    runs = []
     for weight in (-0.9, -9.0):
-        linear(weight, features=("need",)).save(tmp_path / f"{weight}.safetensors")
-        runs[weight] = edgesim.run(by_agent(tmp_path / f"{weight}.safetensors"), tmp_path / f"run{weight}", quiet=True)
-    assert scheduled(runs[-9.0]) == scheduled(runs[-0.9]) != [{0, 1, 2}] * 6
+        linear(weight, features=("need",)).save(file := tmp_path / f"{weight}.safetensors")
+        runs.append(scheduled(edgesim.run(by_agent(file), tmp_path / f"run{weight}", quiet=True)))
+    assert runs[0] == runs[1] != [{0, 1, 2}] * 6
 
 
 def test_an_agent_decides_in_the_environment_as_in_a_run(tmp_path):
@@ -87,9 +87,7 @@ def test_an_agent_decides_in_the_environment_as_in_a_run(tmp_path):
 
 
 def test_what_an_agent_remembers_is_saved_and_its_file_is_read_again_as_it_was(tmp_path):
-    ages = Ages(np.array([3, 0, 9]))
-    packed, arrays = pack(ages)
-    assert unpack(Ages, packed, arrays).last.tolist() == [3, 0, 9]
+    assert unpack(Ages, *pack(Ages(np.array([3, 0, 9])))).last.tolist() == [3, 0, 9]
     agent = linear(0.5, -0.25, 0, 1, 0, activation="relu")
     agent.save(tmp_path / "agent.safetensors")
     again = load(tmp_path / "agent.safetensors", "file")
@@ -99,38 +97,36 @@ def test_what_an_agent_remembers_is_saved_and_its_file_is_read_again_as_it_was(t
 
 def test_agents_stand_in_studies_and_a_run_is_repeated_when_its_agent_changes(tmp_path, studies_here):
     linear(1, 0, 0, 0, 0).save(tmp_path / "agent.safetensors")
-    runs = edgesim.grid(CONFIG, {"selection.policy": ["random"]}, range(3))
-    runs += edgesim.grid(by_agent(tmp_path / "agent.safetensors"), {}, range(3), labels={"policy": "learned"})
+    config = by_agent(tmp_path / "agent.safetensors")
+    runs = edgesim.grid(CONFIG, {"selection.policy": ["random"]}, range(2))
+    runs += edgesim.grid(config, {}, range(2), labels={"policy": "learned"})
     study = edgesim.study(runs, out=tmp_path / "study", reference="random", jobs=1, check=True)
     assert {*study.compare("arrived").table["policy"]} == {"learned"}
-    first, config = study.runs["learned-s0"].rounds, by_agent(tmp_path / "agent.safetensors")
+    first = study.runs["learned-s0"].rounds
     # It is none of the user's own code, which user_code=False refuses.
     assert edgesim.run(config, tmp_path / "run", user_code=False, quiet=True).rounds.equals(first)
     linear(-1, 0, 0, 0, 0).save(tmp_path / "agent.safetensors")
     assert not edgesim.run(config, tmp_path / "run", quiet=True).rounds.equals(first)
 
 
+FILE = r"^selection\.file: .*agent\.safetensors"
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [
         (lambda path: None, r"^selection\.file: no file '.*agent\.safetensors'$"),
-        (
-            lambda path: path.write_bytes(pickle.dumps([1])),
-            r"^selection\.file: .*agent\.safetensors: not an agent's file: ",
-        ),
-        (lambda path: path.mkdir(), r"^selection\.file: .*agent\.safetensors: not an agent's file: "),
+        (lambda path: path.write_bytes(pickle.dumps([1])), f"{FILE}: not an agent's file: "),
+        (lambda path: path.mkdir(), f"{FILE}: not an agent's file: "),
         (
             lambda path: of_whole(9).save(path),
-            r"^selection\.file: .*: an agent for 9 devices \(devices\.count is 8\); train one for as many$",
+            rf"{FILE}: an agent for 9 devices \(devices\.count is 8\); train one ",
         ),
         (
             lambda path: linear(1, 0, features=("gain", "delay"), action="shares").save(path),
-            r"^selection\.file: .*: an agent that shares the band, which no policy does",
+            f"{FILE}: an agent that shares the band, which no policy does",
         ),
-        (
-            lambda path: linear(1, features=("loss",)).save(path),
-            r"selection\.policy .*needs losses.*learning\.training = 'real'|needs learning\.training = 'real'",
-        ),
+        (lambda path: linear(1, features=("loss",)).save(path), r"needs learning\.training = 'real'"),
     ],
 )
 def test_a_file_that_is_of_no_use_is_one_line(made, said, tmp_path):
@@ -182,12 +178,11 @@ def of_whole(devices):
     ],
 )
 def test_layers_that_do_not_fit_are_one_line(change, said):
-    whole = vars(linear(1, 0, 0, 0, 0)) | change
     with in_one_line(said):
-        Network(**whole)
+        Network(**vars(linear(1, 0, 0, 0, 0)) | change)
 
 
-@pytest.mark.parametrize("action", ["rank", "subset", "shares"])
+@pytest.mark.parametrize("action", ["rank", "subset"])
 def test_a_network_of_stable_baselines_acts_as_the_model_it_comes_from(action):
     pytest.importorskip("stable_baselines3")
     import torch

@@ -1,4 +1,5 @@
 import io
+from contextlib import suppress
 
 import pytest
 from rich.console import Console
@@ -9,63 +10,45 @@ from edgesim.screen.progress import ROUNDS, SECONDS, Display, Extent, Message, b
 RUNS = dict.fromkeys("abcd", Extent(400, ROUNDS))
 
 
-def last_line(news: dict[str, int], endings: dict[str, str], error: type[BaseException] | None) -> str:
-    """What stands there once a study is over: rounds told of by running runs, how runs ended, what ended the study."""
+def last_line(extents, news, endings, error=None) -> str:
+    """What stands there once a study is over: what running runs told, how runs ended, what ended the study."""
     file = io.StringIO()
-    try:
-        with Display(Console(file=file, width=200), "study", RUNS) as display:
-            for run, rounds in news.items():
-                display.show(Message(run, rounds, 0.0, ""))
-            for run, status in endings.items():
-                display.ended(run, status, "a reason")
-            if error:
-                raise error
-    except KeyboardInterrupt:
-        pass
-    return next(line for line in reversed(file.getvalue().splitlines()) if "rounds," in line)
+    with suppress(KeyboardInterrupt), Display(Console(file=file, width=200), "study", extents) as display:
+        for run, (rounds, seconds) in news.items():
+            display.show(Message(run, rounds, seconds, ""))
+        for run, status in endings.items():
+            display.ended(run, status, "a reason")
+        if error:
+            raise error
+    return next(line for line in reversed(file.getvalue().splitlines()) if " runs finished" in line)
 
 
+STOPPED = {"a": "interrupted", "b": "not run"}
+SIXTY = {"a": (60, 0.0)}
+IN_SECONDS = {"rounds": Extent(540, SECONDS), "fedasync": Extent(540, SECONDS)}
+SECONDS_NEWS = {"rounds": (4, 240.9), "fedasync": (124, 300.0)}
+MIXED = {"a": Extent(10, ROUNDS), "b": Extent(100, SECONDS), "c": Extent(10, ROUNDS)}
+MIXED_NEWS = {"a": (5, 7.0), "b": (300, 50.0)}
+
+
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
-    ("news", "endings", "error", "said"),
+    ("extents", "news", "endings", "error", "said"),
     [
-        ({"a": 60, "b": 45}, dict.fromkeys("ab", "interrupted"), KeyboardInterrupt, "105 of 1,600 rounds, 0 of 4 runs"),
-        (
-            {"a": 60},
-            {"a": "interrupted", "b": "not run"},
-            KeyboardInterrupt,
-            "60 of 1,600 rounds, 0 of 4 runs finished ",
-        ),
-        ({"a": 60}, {"a": "finished", "b": "failed"}, None, "60 of 1,260 rounds, 1 of 4 runs finished, 1 failed "),
-        ({"a": 60, "b": 7}, {"a": "failed"}, None, "67 of 1,600 rounds, 0 of 4 runs finished, 1 failed "),
-        ({}, dict.fromkeys(RUNS, "finished"), None, "1,600 of 1,600 rounds, 4 of 4 runs finished "),
+        (RUNS, SIXTY | {"b": (45, 0.0)}, STOPPED, KeyboardInterrupt, "105 of 1,600 rounds, 0 of 4 runs finished "),
+        (RUNS, SIXTY, STOPPED, KeyboardInterrupt, "60 of 1,600 rounds, 0 of 4 runs finished "),
+        (RUNS, SIXTY, {"a": "finished", "b": "failed"}, None, "60 of 1,260 rounds, 1 of 4 runs finished, 1 failed "),
+        (RUNS, SIXTY | {"b": (7, 0.0)}, {"a": "failed"}, None, "67 of 1,600 rounds, 0 of 4 runs finished, 1 failed "),
+        (RUNS, {}, dict.fromkeys(RUNS, "finished"), None, "1,600 of 1,600 rounds, 4 of 4 runs finished "),
+        # Runs that seconds end, however many rounds they make; runs of both kinds are counted in per cent.
+        (IN_SECONDS, SECONDS_NEWS, {}, None, "540 of 1,080 simulated s, 0 of 2 runs finished"),
+        (IN_SECONDS, SECONDS_NEWS, {"rounds": "finished"}, None, "840 of 1,080 simulated s, 1 of 2 runs finished"),
+        (MIXED, MIXED_NEWS, {}, None, "33 of 100 %, 0 of 3 runs finished"),
+        (MIXED, MIXED_NEWS, {"c": "finished"}, None, "67 of 100 %, 1 of 3 runs finished"),
     ],
 )
-def test_the_count_tells_the_rounds_done_and_the_runs_that_finished(news, endings, error, said):
-    assert said in last_line(news, endings, error)
-
-
-def last_text(extents: dict[str, Extent], news: list[Message], ended: list[str]) -> str:
-    file = io.StringIO()
-    with Display(Console(file=file, width=200), "study", extents) as display:
-        for message in news:
-            display.show(message)
-        for run in ended:
-            display.ended(run, "finished", "")
-    return file.getvalue()
-
-
-def test_runs_that_seconds_end_are_counted_in_simulated_seconds_however_many_rounds_they_make():
-    extents = {"rounds": Extent(540, SECONDS), "fedasync": Extent(540, SECONDS)}
-    news = [Message("rounds", 4, 240.9, ""), Message("fedasync", 124, 300.0, "")]
-    assert "540 of 1,080 simulated s, 0 of 2 runs finished" in last_text(extents, news, [])
-    assert "840 of 1,080 simulated s, 1 of 2 runs finished" in last_text(extents, news, ["rounds"])
-
-
-def test_a_study_of_runs_by_rounds_and_by_seconds_is_counted_in_per_cent():
-    extents = {"a": Extent(10, ROUNDS), "b": Extent(100, SECONDS), "c": Extent(10, ROUNDS)}
-    news = [Message("a", 5, 7.0, ""), Message("b", 300, 50.0, "")]
-    assert "33 of 100 %, 0 of 3 runs finished" in " ".join(last_text(extents, news, []).split())
-    assert "67 of 100 %, 1 of 3 runs finished" in " ".join(last_text(extents, news, ["c"]).split())
+def test_the_count_tells_how_far_runs_are_and_which_finished(extents, news, endings, error, said):
+    assert said in " ".join(last_line(extents, news, endings, error).split()) + " "
 
 
 def test_a_note_about_one_thing_is_told_once_by_the_run_that_gave_it_first():

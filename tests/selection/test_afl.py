@@ -5,13 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from candidates import PlainKnowledge, offers, report_of, view_of
-from refusals import in_one_line
+from whole_runs import play
 
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.selection import make_selector
 from edgesim.selection.afl import share_of, to_unit, weighted
-from edgesim.simulation import composition as simulation
 
 QUALITY = np.array([0.5, 0.2, 0, -0.1])
 LINK_S = 1 / np.array([1.0, 2, 4, 2])
@@ -38,16 +35,10 @@ def of_the_page(**how):
     return with_speeds(view(estimates=estimates, **how), SPEED)
 
 
-def test_scores_of_the_page():
-    """T6."""
-    assert to_unit(QUALITY) == pytest.approx([1, 0.5, 1 / 6, 0], abs=1e-15)
-    assert to_unit(1 / LINK_S) == pytest.approx([0, 1 / 3, 1, 1 / 3], abs=1e-15)
-    found = weighted((QUALITY, 1 / LINK_S, SPEED), THIRDS)
-    assert found == pytest.approx([0.633333, 0.444444, 0.722222, 0.344444], abs=1e-6)
-
-
 def test_the_two_best_of_the_page_are_offered_and_others_where_these_are_not_taken():
     """T6, with times of links and computing in the place of scores."""
+    assert to_unit(QUALITY) == pytest.approx([1, 0.5, 1 / 6, 0], abs=1e-15)
+    assert to_unit(1 / LINK_S) == pytest.approx([0, 1 / 3, 1, 1 / 3], abs=1e-15)
     policy = afl(explore=0.0, share=0.5)
     policy.state.loss_drop[:] = QUALITY
     seen = of_the_page()
@@ -162,20 +153,14 @@ def test_an_adaptive_number_is_of_those_that_score_no_less_than_the_mean(drops, 
     assert sum(drops[device] for device in taken) == min(wanted, sum(drops))
 
 
-def config(**more):
-    return parse(
-        {
-            "rounds": 3,
-            "devices": {"count": 6, "mu_samples_per_s": 1e4},
-            "round": {"payload_bits": 1e5, "tmax_s": 5.0},
-            "data": {"partition": "quantity"},
-            "learning": {"pretrain": False, "model": f"{__name__}.with_dropout", "precision": "float64", "epochs": 1}
-            | more.pop("learning", {}),
-            "selection": {"policy": "afl"} | more.pop("selection", {}),
-            **more,
-        },
-        "test",
-    )
+BASE = {
+    "rounds": 3,
+    "devices": {"count": 6, "mu_samples_per_s": 1e4},
+    "round": {"payload_bits": 1e5, "tmax_s": 5.0},
+    "data": {"partition": "quantity"},
+    "learning": {"pretrain": False, "model": f"{__name__}.with_dropout", "precision": "float64", "epochs": 1},
+    "selection": {"policy": "afl"},
+}
 
 
 def with_dropout(image_shape, class_count):
@@ -215,7 +200,7 @@ def test_loss_drops_are_those_of_whole_data_sets_in_evaluation_mode(tmp_path, mo
         return merged
 
     monkeypatch.setattr(TorchLearner, "merge", spied)
-    simulation.run(config(learning={"back_end": back_end}), tmp_path / "run")
+    play(tmp_path / "run", BASE, learning={"back_end": back_end})
     assert len(found) == 3
     for told, expected in found:
         assert len(told) == 2
@@ -227,8 +212,7 @@ def test_both_passes_lengthen_the_computing_and_other_policies_pay_nothing(tmp_p
     """One epoch is three units on every sample, the passes two more: 5/3 of the mean time, which a device draws."""
 
     def seconds(name, **selection):
-        simulation.run(config(selection=selection, round={"payload_bits": 1e5, "tmax_s": 5.0}), tmp_path / name)
-        activities = read_table(tmp_path / name, "activities")
+        activities = play(tmp_path / name, BASE, selection=selection).activities
         computed = activities[(activities["activity"] == "compute") & (activities["round"] == 1)]
         return (computed["t_end_s"] - computed["t_start_s"]).groupby(computed["device"]).sum()
 
@@ -237,11 +221,6 @@ def test_both_passes_lengthen_the_computing_and_other_policies_pay_nothing(tmp_p
     assert without.tolist() == other.tolist()
 
 
-def test_a_timing_only_run_has_no_loss_drops(tmp_path):
+def test_a_timing_only_run_goes_by_links_and_speeds_alone(tmp_path):
     none = {"training": "none", "model": "mlp", "precision": "float32"}
-    message = "^selection.policy = 'afl' needs learning.training = 'real', not 'none': it needs loss_drops"
-    with in_one_line(message):
-        simulation.run(config(learning=none), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    simulation.run(config(learning=none, selection={"quality": 0.0}), tmp_path / "run")
-    assert len(read_table(tmp_path / "run", "rounds")) == 3
+    assert len(play(tmp_path / "run", BASE, learning=none, selection={"quality": 0.0}).rounds) == 3

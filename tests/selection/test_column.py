@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,11 +43,3 @@ def test_what_is_changed_of_an_answer_stays_out_of_the_column():
         answer = column[np.array([1, 2])]
         assert answer.tolist() == [1.0, 4.0]
         answer[:] = 0
-
-
-@pytest.mark.parametrize("order", [np.arange(20), np.arange(20)[::-1]])
-def test_a_question_about_everybody_works_out_all(order):
-    column, asked = counted()
-    np.testing.assert_array_equal(column[order], order.astype(float) ** 2)
-    np.testing.assert_array_equal(column[np.array([5])], [25.0])
-    assert asked == list(range(20))

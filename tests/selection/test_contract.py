@@ -5,9 +5,8 @@ Rounds are played in a world of random arrays in which every policy finds what i
 
 import json
 import math
-import pickle
 import tomllib
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -33,6 +32,11 @@ DRAWS_BY_PLACE = {"fed-cbs"}
 """Policies whose lots are of places in a round and not of devices: they tell devices by their numbers."""
 
 
+def renamed(draw):
+    """A draw of devices by what they are called elsewhere."""
+    return lambda self, name, devices, *where, **more: draw(self, name, self.old[devices], *where, **more)
+
+
 class Renamed(Streams):
     """Draws of device n are those that ``old[n]`` has elsewhere."""
 
@@ -40,14 +44,7 @@ class Renamed(Streams):
         super().__init__(seed)
         self.old = old
 
-    def uniform(self, name, devices, round=0, count=None, first_pair=0):
-        return super().uniform(name, self.old[devices], round, count, first_pair)
-
-    def normal(self, name, devices, round=0, count=None, first_pair=0):
-        return super().normal(name, self.old[devices], round, count, first_pair)
-
-    def exponential(self, name, devices, round=0, count=None):
-        return super().exponential(name, self.old[devices], round, count)
+    uniform, normal, exponential = map(renamed, (Streams.uniform, Streams.normal, Streams.exponential))
 
 
 class Watched:
@@ -296,21 +293,6 @@ def test_a_policy_made_anew_with_the_saved_state_goes_on_as_if_undisturbed(made,
     assert {name: array.tobytes() for name, array in kept.items()} == {
         name: array.tobytes() for name, array in expected_arrays.items()
     }
-
-
-def test_all_that_changes_is_one_record(made):
-    policy = made()
-    fixed = {name: pickle.dumps(value) for name, value in vars(policy).items() if name != "state"}
-    World().play(policy, 1, ROUNDS)
-    assert {name: pickle.dumps(value) for name, value in vars(policy).items() if name != "state"} == fixed
-    assert policy.state is None or is_dataclass(policy.state)
-
-
-def test_a_policy_can_be_pickled_in_the_middle(made):
-    here, policy = World(seed=2), made()
-    chosen = here.play(policy, 1, 9)
-    chosen += here.play(pickle.loads(pickle.dumps(policy)), 10, ROUNDS)
-    assert chosen == World(seed=2).play(made(), 1, ROUNDS)
 
 
 def test_resolved_options_are_all_there_and_survive_their_file(policy):

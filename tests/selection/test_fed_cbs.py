@@ -56,7 +56,7 @@ def test_picks_are_as_frequent_as_their_probabilities():
     knowledge, policy = PlainKnowledge(FOUR_MIXES), FedCbs(FedCbsOptions(), 4, 2)
     times = np.array([0, 1, 4, 25])
     first, second = Counter(), Counter()
-    for seed in range(1500):
+    for seed in range(700):
         view = view_of(knowledge, round=7, times_selected=times, seed=seed)
         taken = schedule(policy.choose(view), view, band_hz=2.0)[1]
         first[taken[0]] += 1
@@ -74,7 +74,7 @@ def test_a_refused_device_is_struck_out_and_its_place_drawn_again():
     """With device 1 too wide for the band, second picks after 0 keep the ratio QCID^-2 of the other two."""
     knowledge, policy = PlainKnowledge(FOUR_MIXES), FedCbs(FedCbsOptions(kappa=0.0), 4, 2)
     second = Counter()
-    for seed in range(1500):
+    for seed in range(700):
         view = view_of(knowledge, need_hz=[1.0, 9.0, 1.0, 1.0], seed=seed)
         offered, taken = schedule(policy.choose(view), view, band_hz=2.0)
         assert sorted(offered) == [0, 1, 2, 3]

@@ -153,7 +153,7 @@ def cases(draw):
     )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=50)
 @given(cases(), st.sampled_from(["skip", "stop"]))
 def test_the_greedy_equals_a_plain_double_loop_in_exact_arithmetic(case, on_bw_fail):
     assert offers(greedy(case.terms(), np.array(case.ids), on_bw_fail), case.fits) == case.double_loop(on_bw_fail)
@@ -165,37 +165,3 @@ def test_equal_devices_are_taken_by_lowest_id_whatever_their_last_bits():
     mixes[1] += [1e-16, -1e-16]
     terms = objective_terms(np.full(4, 7), mixes, np.array([0.5, 0.5]), np.zeros(4), np.ones(2), 0.0, noise=9.0)
     assert offers(greedy(terms, np.array([2, 5, 6, 9]), "skip"), lambda device, taken: True)[1] == [5, 9, 2, 6]
-
-
-@pytest.mark.slow
-def test_a_thousand_devices_and_a_hundred_classes_are_chosen_as_by_a_double_loop():
-    random = np.random.default_rng(3)
-    sizes, mixes = random.integers(50, 200, 1000), random.dirichlet(np.full(100, 0.05), 1000)
-    drift, weights = random.random(1000) * (random.random(1000) < 0.4), random.random(100) + 0.5
-    mean, need, noise, lam = sizes @ mixes / sizes.sum(), random.integers(1, 100, 1000), 0.9, 0.3
-
-    def fits(device, taken):
-        return need[[*taken, device]].sum() <= 600
-
-    def U(members):
-        alpha = sizes[members] / sizes[members].sum()
-        return np.abs(alpha @ mixes[members] - mean) @ weights - lam * alpha @ drift[members]
-
-    chosen, left = [], list(range(1000))
-    rises = [(U([n]), n) for n in left]
-    while left:
-        best = min(n for rise, n in rises if rise <= min(rises)[0] + 1e-12)
-        step = noise / math.sqrt(len(chosen) + 1) - noise / math.sqrt(len(chosen)) if chosen else -np.inf
-        if next(rise for rise, n in rises if n == best) + step > 0:
-            break
-        left.remove(best)
-        if fits(best, chosen):
-            chosen.append(best)
-            rises = [(U([*chosen, n]) - U(chosen), n) for n in left]
-        else:
-            rises = [(rise, n) for rise, n in rises if n != best]
-    terms = objective_terms(sizes, mixes, mean, drift, weights, lam, noise)
-    offered, taken = offers(greedy(terms, np.arange(1000), "skip"), fits)
-    assert taken == chosen
-    assert len(taken) >= 5
-    assert len(offered) > len(taken)

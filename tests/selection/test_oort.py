@@ -110,7 +110,7 @@ def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken():
     utility = np.array([10.0, 20.0, 30.0, 40.0])
     scores = (utility - 9.99) / (40.0 - 9.99)
     options = OortOptions(exploration=0.0, exploration_min=0.0, cut=0.0)
-    knowledge, seen, draws = PlainKnowledge(np.full((4, 2), 30)), Counter(), 600
+    knowledge, seen, draws = PlainKnowledge(np.full((4, 2), 30)), Counter(), 300
     for seed in range(draws):
         policy = Oort(options, 4, 2)
         policy.state.utility[:], policy.state.last[:], policy.state.tried[:] = utility, 1, True
@@ -123,7 +123,7 @@ def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken():
 
 def test_explored_devices_are_sampled_by_promise():
     """One place, two untried devices of 20 and 60 samples: the larger one has three chances of four."""
-    knowledge, draws = PlainKnowledge(np.array([[10, 10], [30, 30]])), 400
+    knowledge, draws = PlainKnowledge(np.array([[10, 10], [30, 30]])), 200
     picks = Counter(
         taken(Oort(OortOptions(exploration=1.0), 2, 2), view_of(knowledge, places=1, seed=seed), 1)[0]
         for seed in range(draws)
@@ -199,14 +199,6 @@ def test_of_streams_that_the_deadline_ended_a_whole_one_would_take_longer(knowle
     assert policy.state.duration_s[[5, 6]].tolist() == [0.8, 0.5]
 
 
-def test_untried_devices_are_explored_among_the_most_promising(knowledge):
-    """With one place, the five devices of largest size; those with 80 samples or more tie, the lowest ids win."""
-    picks = {
-        taken(Oort(OortOptions(exploration=1.0), 12, 2), view_of(knowledge, places=1, seed=s), 1)[0] for s in range(80)
-    }
-    assert picks == {2, 3, 4, 5, 6}
-
-
 def test_slow_devices_are_explored_last(knowledge):
     """A hundredfold duration is 1e-4 of the weight: six fast devices fill two rounds of three places."""
     slow, counts = np.where(np.arange(12) % 2 == 0, 50.0, 0.5), Counter()
@@ -227,16 +219,3 @@ def test_slow_devices_are_not_exploited(knowledge):
         chosen = taken(policy, view_of(knowledge, round=r, places=3), 3)
         assert all(m % 2 == 1 for m in chosen)
         assert policy.state.exploited.tolist() == chosen
-
-
-@given(st.integers(0, 12), st.integers(0, 2**32), st.lists(st.integers(0, 11), unique=True), st.integers(1, 80))
-def test_every_candidate_is_offered_once_in_any_state(places, seed, ids, round):
-    random = np.random.default_rng(seed)
-    policy, knowledge = Oort(OortOptions(), 12, 2), PlainKnowledge(random.integers(1, 50, (12, 2)))
-    state = policy.state
-    state.tried[:] = random.random(12) < 0.5
-    state.utility[:] = np.where(state.tried, random.integers(0, 4, 12), 0)
-    state.last[:] = np.where(state.tried, random.integers(1, round + 1, 12), 0)
-    state.duration_s[state.tried] = random.random(int(state.tried.sum())) + 0.1
-    offered = taken(policy, view_of(knowledge, ids=sorted(ids), round=round, places=places), None)
-    assert sorted(offered) == sorted(ids)

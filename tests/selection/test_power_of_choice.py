@@ -15,7 +15,7 @@ def knowledge():
 
 def test_devices_are_drawn_in_proportion_to_their_data_without_replacement(knowledge):
     """The pair {i, j} has probability D_i/T * D_j/(T - D_i) + D_j/T * D_i/(T - D_j)."""
-    policy, rounds, sizes = PowerOfChoice(PowerOfChoiceOptions(d=2), 4, 2), 1500, [1, 2, 3, 4]
+    policy, rounds, sizes = PowerOfChoice(PowerOfChoiceOptions(d=2), 4, 2), 500, [1, 2, 3, 4]
     seen = Counter(frozenset(next(policy.choose(view_of(knowledge, round=k))).tolist()) for k in range(1, rounds + 1))
     for pair in combinations(range(4), 2):
         exact = sum(sizes[i] / 10 * sizes[j] / (10 - sizes[i]) for i, j in permutations(pair))

@@ -24,7 +24,7 @@ def test_swapping_half_of_a_class_for_a_new_one_is_a_drift_of_exactly_one(drifte
 
 
 def test_pure_drift_goes_by_falling_drift_and_shuffles_ties(drifted):
-    policy, rounds = PureDrift(Options(), 4, 3), 1000
+    policy, rounds = PureDrift(Options(), 4, 3), 300
     seen = Counter(tuple(next(policy.choose(view_of(drifted, round=k))).tolist()) for k in range(1, rounds + 1))
     assert set(seen) == {(1, 3, 2, 0), (3, 1, 2, 0)}
     assert abs(seen[1, 3, 2, 0] - rounds / 2) < 4 * np.sqrt(rounds / 4)

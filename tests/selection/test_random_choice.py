@@ -15,7 +15,7 @@ def policy():
 
 
 def test_every_permutation_of_three_candidates_is_equally_frequent(policy):
-    knowledge, rounds = PlainKnowledge(np.ones((3, 2), dtype=int)), 1500
+    knowledge, rounds = PlainKnowledge(np.ones((3, 2), dtype=int)), 500
     seen = Counter(tuple(next(policy.choose(view_of(knowledge, round=k))).tolist()) for k in range(1, rounds + 1))
     error = np.sqrt(rounds * (1 / 6) * (5 / 6))
     assert all(abs(seen[order] - rounds / 6) < 4 * error for order in permutations(range(3)))

@@ -67,7 +67,7 @@ def test_a_device_rests_for_five_rounds(knowledge):
     assert rounds == [1, 7, 13]
 
 
-@pytest.mark.parametrize("state", range(60))
+@pytest.mark.parametrize("state", range(30))
 def test_a_choice_is_that_of_a_plain_loop_on_random_states(state, knowledge):
     """Rest, priorities and the nine tenths of each that the oracle speaks of, device by device."""
     random = np.random.default_rng(state)

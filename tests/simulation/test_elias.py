@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stopped_runs import assert_stops_change_nothing
+from refusals import in_one_line
 from whole_runs import configs, plays
 
-from edgesim.base.errors import EdgesimError
 from edgesim.engine.run_parts import RunParts
 from edgesim.learning.charges import UploadCharges
 from edgesim.learning.codecs.levels import elias
@@ -30,7 +29,6 @@ BASE: dict[str, Any] = {
     "evaluation": {"samples": 40},
     "upload": {"codec": "qsgd", "coding": "elias", "norm": "l2", "bucket": P},
 }
-BUFFERED = {"protocol": "buffered", "admission": "count", "count": 3, "protocol_options": {"buffer": 2}}
 
 
 config = configs(BASE)
@@ -72,26 +70,6 @@ def test_uploads_take_the_bits_of_the_levels_that_the_server_decodes_and_end_ear
     assert played.facts["update_bits"] == BOUND_BITS
 
 
-def test_a_band_planned_by_the_last_sizes_serves_more_devices(run):
-    """The first time a device is planned with the most that it can take; what it then took may be exceeded."""
-    narrow = {"radio": {"bandwidth_hz": 1.5e3}, "rounds": 6}
-    folders = [run(plan, upload={"plan": plan}, **narrow) for plan in ("bound", "last")]
-    bound, last = (played.rounds["selected"] for played in folders)
-    assert last[0] == bound[0] < 6
-    assert last[1:].mean() > bound[1:].mean()
-    over = over_plan(folders[1])
-    assert over[1] < over[2:].min()
-    assert over_plan(folders[0]).max() < -BOUND_BITS / 2
-
-
-def test_on_a_band_shared_anew_what_small_messages_leave_goes_to_others(run):
-    ends = {
-        sharing: (uploads_of(run(sharing, radio={"sharing": sharing})).query("round == 1")["t_end_s"]).max()
-        for sharing in ("reserved", "reshared")
-    }
-    assert ends["reshared"] < ends["reserved"]
-
-
 @pytest.mark.parametrize("outage", [None, 0.2])
 def test_planned_by_its_last_message_on_a_band_shared_anew_each_has_what_that_asked_for(run, monkeypatch, outage):
     """Reservations are the least bandwidths of each device's message before, on the gain that is planned with."""
@@ -124,18 +102,6 @@ def test_planned_by_its_last_message_on_a_band_shared_anew_each_has_what_that_as
         assert (rounds["late"] == 0).all()
 
 
-def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(run):
-    """Without training each takes the most: 40 % are late. What messages fall short of that is a reserve, too."""
-    fading = {"radio": {"fading": "rayleigh"}, "round": {"outage": 0.4, "close": "deadline"}, "rounds": 10}
-    late, timing = {}, {"training": "none", "pretrain": True, "back_end": "auto"}
-    for name, sections in {"bound": {"learning": timing, "evaluation": None}, "own": {}}.items():
-        up = run(name, **fading, **sections).uploads
-        late[name] = set(up.query("outcome == 'late'")[["round", "device"]].itertuples(index=False, name=None))
-        uploads = len(up)
-    assert late["own"] < late["bound"]
-    assert abs(len(late["bound"]) / uploads - 0.4) < 3 * np.sqrt(0.4 * 0.6 / uploads)
-
-
 def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_that_left(run):
     slots = {"model": "bernoulli", "probability": 0.85, "slot_s": 0.05}
     knobs = {"round": {"close": "deadline"}, "devices": {"mu_samples_per_s": 300.0}}
@@ -156,17 +122,9 @@ def test_without_training_the_most_is_charged_and_run_json_says_so(run):
     assert played.facts["update_bits_notice"].startswith("the most that an update takes: without training")
 
 
-@pytest.mark.parametrize(
-    ("norm", "bucket", "numbers", "low", "high"),
-    [("l2", 50 * P, 50 * P, 5, 20), ("max", 512, 50 * P, 45, 55), ("l2", 64, 1_000, 0.3, 0.6)],
-)
-def test_a_payload_of_another_model_takes_the_code_of_as_many_numbers(
-    run, monkeypatch, norm, bucket, numbers, low, high
-):
-    """Those of the update again and again, or the first of them.
-
-    With a length as the scale of all numbers most of them are 0, and bits grow slowly with the numbers.
-    """
+@pytest.mark.parametrize("numbers", [50 * P, 1_000])
+def test_a_payload_of_another_model_takes_the_code_of_as_many_numbers(run, monkeypatch, numbers):
+    """Those of the update again and again, or the first of them, each with a draw of its own."""
     coded, written_bits = [], Qsgd.written_bits
 
     def caught(codec, vector, uniforms, setting):
@@ -174,17 +132,12 @@ def test_a_payload_of_another_model_takes_the_code_of_as_many_numbers(
         return coded[-1][-1]
 
     monkeypatch.setattr(Qsgd, "written_bits", caught)
-    upload = {"norm": norm, "bucket": bucket}
-    own = uploads_of(run("own", upload=upload, radio={"bandwidth_hz": 3e5})).query("round == 1").set_index("device")
-    coded.clear()
-    knobs = {"payload_bits": 32 * numbers, "tmax_s": 4.0}
-    up = uploads_of(run(upload=upload, round=knobs, radio={"bandwidth_hz": 8e6}))
+    up = uploads_of(run(round={"payload_bits": 32 * numbers, "tmax_s": 4.0}, radio={"bandwidth_hz": 8e6}, rounds=1))
     assert sorted(bits for *_, bits in coded) == sorted(up["bits"])
     for vector, uniforms, _ in coded:
         assert len(vector) == len(uniforms) == numbers
         assert vector.equal(vector[:P].repeat(50)[:numbers])
         assert numbers <= P or not uniforms[:P].equal(uniforms[P : 2 * P])
-    assert low < (up.query("round == 1").set_index("device")["bits"] / own["bits"]).mean() < high
 
 
 def test_where_the_band_is_full_messages_above_their_plan_are_late_and_no_others(run, monkeypatch):
@@ -200,20 +153,6 @@ def test_where_the_band_is_full_messages_above_their_plan_are_late_and_no_others
     outcomes = {device: rows["outcome"].tolist() for device, rows in up.groupby("device")}
     assert outcomes == {device: ["late" if bits > 0 else "done" for bits in each] for device, each in over.items()}
     assert {"late", "done"} == set(up["outcome"])
-
-
-def test_without_rounds_sizes_follow_the_values_as_well(run):
-    up = uploads_of(run(round=BUFFERED, rounds=6))
-    assert len(up) >= 12
-    assert (up["bits"] < BOUND_BITS).all()
-
-
-LATE = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5}
-
-
-@pytest.mark.parametrize("round_", [{}, LATE, BUFFERED], ids=["rounds", "late", "buffered"])
-def test_a_run_that_is_killed_and_resumed_has_every_byte(round_, tmp_path):
-    assert_stops_change_nothing(config(upload={"plan": "last"}, round=round_, rounds=6), tmp_path, (2, 4))
 
 
 DOWN = {"codec": "qsgd", "rounding": "nearest", "coding": "elias"}
@@ -232,9 +171,8 @@ DOWN = {"codec": "qsgd", "rounding": "nearest", "coding": "elias"}
     ],
 )
 def test_what_does_not_go_with_sizes_by_values_is_refused_in_a_line(sections, message):
-    with pytest.raises(EdgesimError, match=message) as refused:
+    with in_one_line(message):
         complete(config(**sections))
-    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_the_plan_by_bounds_is_written_out():

@@ -1,7 +1,5 @@
 """What a run read is known by its content: a finished run is not reused on files that hold something else."""
 
-import importlib
-import json
 import os
 import sys
 import typing
@@ -20,12 +18,7 @@ from edgesim import Study, grid, run_study
 from edgesim.base.sources import digest_when_loaded
 from edgesim.config import RunConfig, SelectionConfig
 from edgesim.config_file import parse
-from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.models import MODELS
-from edgesim.learning.models.from_torchvision import from_torchvision
-from edgesim.learning.partitions import PARTITIONS
-from edgesim.learning.payload import model_module
-from edgesim.selection import SELECTORS
+from edgesim.folder.records import read_run
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import packages
 from edgesim.simulation.inputs import input_digests
@@ -167,7 +160,7 @@ def test_a_finished_run_is_run_again_when_a_file_that_it_read_has_changed(tmp_pa
     config = parse(TIMING | {"radio": {"channel": str(channel), "bandwidth_hz": 1e6}}, "test")
     channel.write_text(CHANNEL.format(deviation=0))
     simulation.run(config, folder)
-    assert "radio.channel" in json.loads((folder / "run.json").read_text())["inputs"]
+    assert "radio.channel" in read_run(folder)["inputs"]
     assert simulation.run(config, folder).reused
     before = (folder / "activities.parquet").read_bytes()
     channel.write_text(CHANNEL.format(deviation=8))
@@ -180,11 +173,11 @@ def test_a_finished_run_is_run_again_when_a_file_that_it_read_has_changed(tmp_pa
 
 
 def test_a_run_by_another_version_of_edgesim_is_run_again(tmp_path):
-    config = parse(TIMING, "test")
+    config, file = parse(TIMING, "test"), tmp_path / "run.json"
     simulation.run(config, tmp_path)
-    run = json.loads((tmp_path / "run.json").read_text())
-    run["inputs"]["edgesim"] = "0.0.9"
-    (tmp_path / "run.json").write_text(json.dumps(run))
+    version = f'"edgesim": "{metadata.version("edgesim")}"'
+    assert version in file.read_text()
+    file.write_text(file.read_text().replace(version, '"edgesim": "0.0.9"'))
     assert simulation.run(config, tmp_path).restarted == "edgesim changed since it was finished"
 
 
@@ -196,18 +189,7 @@ class Mine(Stateless):
         import policys_helper
         yield policys_helper.order(view.ids)
 """
-PARTITION = """
-from edgesim.learning.partitions.iid import Iid
-
-class Mine(Iid):
-    pass
-"""
-ALGORITHM = """
-from edgesim.learning.algorithms.fedavg import FedAvg
-
-class Mine(FedAvg):
-    pass
-"""
+RANKED = POLICY.replace("import policys_helper\n", "").replace("policys_helper.order(view.ids)", "view.ids")
 NET = """
 from nets_helper import width
 from torch import nn
@@ -215,139 +197,105 @@ from torch import nn
 def net(image_shape, class_count):
     return nn.Sequential(nn.Flatten(), nn.Linear(64, width), nn.Linear(width, class_count))
 """
+HELPER = "import json\nimport numpy\nfrom shared_ranks.inner import sign\norder = lambda ids: ids[::sign]"
+SITE, RANKS = "site-packages", "site-packages/shared_ranks"
+FILES = {
+    "policys_helper.py": HELPER,
+    "nets_helper.py": "width = 4",
+    "own_policy.py": POLICY,
+    "own_partition.py": "from edgesim.learning.partitions.iid import Iid\nclass Mine(Iid): pass",
+    "own_half.py": "from edgesim.learning.algorithms.fedavg import FedAvg\nclass Mine(FedAvg): pass",
+    "own_server.py": "from edgesim.learning.algorithms.fedavg import FedAvg\nclass Mine(FedAvg): pass",
+    "own_net.py": NET,
+    f"{RANKS}/__init__.py": "",
+    f"{RANKS}/inner/__init__.py": "sign = 1",
+    f"{RANKS}/policy.py": RANKED,
+    f"{SITE}/shared_ranks-2.5.dist-info/METADATA": "Metadata-Version: 2.1\nName: shared-ranks\nVersion: 2.5\n",
+    f"{SITE}/shared_ranks-2.5.dist-info/top_level.txt": "shared_ranks\n",
+}
 
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    """A policy, a partition, both halves of an algorithm and a model of the user's own, with what two of them import.
+    """A config of a policy, a partition, both halves of an algorithm and a model of the user's own.
 
-    And a config of all of them.
+    Two of them import helpers, and the policy's helper an installed package of two folders.
     """
-    (tmp_path / "policys_helper.py").write_text("order = lambda ids: ids")
-    (tmp_path / "nets_helper.py").write_text("width = 4")
-    texts = {"own_policy": POLICY, "own_partition": PARTITION, "own_half": ALGORITHM, "own_server": ALGORITHM}
-    for name, text in (texts | {"own_net": NET}).items():
-        (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        module = name.removeprefix(f"{SITE}/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    for place in (tmp_path / SITE, tmp_path):
+        monkeypatch.syspath_prepend(place)
     # Python takes byte code for that of a file which has another text of the same length within the same second.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    for name in (*texts, "own_net", "policys_helper", "nets_helper"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setitem(SELECTORS, "mine", importlib.import_module("own_policy").Mine)
-    monkeypatch.setitem(PARTITIONS, "mine", importlib.import_module("own_partition").Mine)
-    monkeypatch.setitem(ALGORITHMS, "mine", importlib.import_module("own_half").Mine)
-    monkeypatch.setitem(ALGORITHMS, "yours", importlib.import_module("own_server").Mine)
-    digest_when_loaded.cache_clear()
+    for cached in (digest_when_loaded, packages.package_digest_when_loaded, packages._distributions):
+        cached.cache_clear()
     base = {
         "rounds": 1,
         "devices": {"count": 3},
         "round": {"payload_bits": 1e5},
-        "data": {"partition": "mine", "samples_per_device": 10},
+        "data": {"partition": "own_partition.Mine", "samples_per_device": 10},
         "learning": {"model": "own_net.net", "pretrain": False, "steps": 1},
-        "algorithm": {"name": "mine", "server": "yours"},
-        "selection": {"policy": "mine"},
+        "algorithm": {"name": "own_half.Mine", "server": "own_server.Mine"},
+        "selection": {"policy": "own_policy.Mine"},
     }
-    return parse(base, "test")
+    yield parse(base, "test")
+    packages._distributions.cache_clear()
 
 
 @pytest.mark.parametrize(
-    ("edited", "key"),
+    ("edited", "changed"),
     [
-        ("own_policy", "selection.policy"),
-        ("policys_helper", "selection.policy"),
-        ("own_partition", "data.partition"),
-        ("own_half", "algorithm.name"),
-        ("own_server", "algorithm.server"),
-        ("own_net", "learning.model"),
-        ("nets_helper", "learning.model"),
+        ("own_policy.py", "the code of selection.policy"),
+        ("policys_helper.py", "the code of selection.policy"),
+        ("own_partition.py", "the code of data.partition"),
+        ("own_half.py", "the code of algorithm.name"),
+        ("own_server.py", "the code of algorithm.server"),
+        ("own_net.py", "the code of learning.model"),
+        ("nets_helper.py", "the code of learning.model"),
+        # A file that no import statement names, as in an upgrade.
+        (f"{RANKS}/inner/further.py", "package shared_ranks"),
     ],
 )
-def test_a_run_whose_code_was_edited_is_run_again_and_says_which(tmp_path, mine, edited, key):
+def test_a_run_whose_code_was_edited_is_run_again_and_says_which(tmp_path, mine, edited, changed):
     simulation.run(mine, tmp_path / "run")
+    (tmp_path / RANKS / "inner/__pycache__").mkdir()
+    (tmp_path / RANKS / "inner/__pycache__/made.pyc").write_text("by Python itself")
     assert simulation.run(mine, tmp_path / "run").reused
-    with (tmp_path / f"{edited}.py").open("a") as file:
+    with (tmp_path / edited).open("a") as file:
         file.write("\n# edited\n")
     again = simulation.run(mine, tmp_path / "run")
-    assert (again.reused, again.restarted) == (False, f"the code of {key} changed since it was finished")
+    assert (again.reused, again.restarted) == (False, f"{changed} changed since it was finished")
 
 
 def test_a_run_notes_the_code_that_its_process_has_loaded_not_what_was_saved_meanwhile(tmp_path, mine):
     simulation.run(mine, tmp_path / "run")
-    before = json.loads((tmp_path / "run/run.json").read_text())["inputs"]
+    before = read_run(tmp_path / "run")["inputs"]
     with (tmp_path / "own_policy.py").open("a") as file:
         file.write("\n# edited\n")
     simulation.run(mine, tmp_path / "other")
-    assert json.loads((tmp_path / "other/run.json").read_text())["inputs"] == before
+    assert read_run(tmp_path / "other")["inputs"] == before
     assert simulation.why_run(tmp_path / "other", simulation.complete(mine))
 
 
-@pytest.fixture
-def packaged(tmp_path, monkeypatch):
-    """A config of a policy that imports, by a helper, an installed package of two folders."""
-    site = tmp_path / "site-packages"
-    (site / "shared_ranks/inner").mkdir(parents=True)
-    (site / "shared_ranks/__init__.py").write_text("")
-    (site / "shared_ranks/inner/__init__.py").write_text("sign = 1")
-    about = site / "shared_ranks-2.5.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: shared-ranks\nVersion: 2.5\n")
-    (about / "top_level.txt").write_text("shared_ranks\n")
-    helper = "import numpy\nimport json\nfrom shared_ranks.inner import sign\norder = lambda ids: ids[::sign]"
-    (tmp_path / "ranks_helper.py").write_text(helper)
-    (tmp_path / "ranked_policy.py").write_text(POLICY.replace("policys_helper", "ranks_helper"))
-    monkeypatch.syspath_prepend(site)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    for name in ("ranks_helper", "ranked_policy", "shared_ranks", "shared_ranks.inner", "shared_ranks.policy"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    for cached in (digest_when_loaded, packages.package_digest_when_loaded, packages._distributions):
-        cached.cache_clear()
-    yield parse(TIMING | {"selection": {"policy": "ranked_policy.Mine"}}, "test")
-    packages._distributions.cache_clear()
-
-
-def test_a_run_names_the_installed_package_that_its_policy_imports_and_is_run_again_once_that_changes(
-    tmp_path, packaged
-):
-    simulation.run(packaged, tmp_path / "run")
-    noted = json.loads((tmp_path / "run/run.json").read_text())["inputs"]
-    # Nothing that belongs to Python, and of NumPy, which edgesim requires, the version alone.
-    assert [key for key in noted if key.startswith("package ")] == ["package numpy", "package shared_ranks"]
-    assert noted["package numpy"] == metadata.version("numpy")
-    version, digest = noted["package shared_ranks"].split()
+def test_a_run_names_the_installed_packages_that_its_code_imports(tmp_path, mine):
+    """Nothing that belongs to Python, and of those that edgesim requires the version alone."""
+    simulation.run(mine, tmp_path / "run")
+    noted = {key: of for key, of in read_run(tmp_path / "run")["inputs"].items() if key.startswith("package ")}
+    version, digest = noted.pop("package shared_ranks").split()
     assert (version, len(digest)) == ("2.5", 64)
-    inner = tmp_path / "site-packages/shared_ranks/inner"
-    (inner / "__pycache__").mkdir()
-    (inner / "__pycache__/made.pyc").write_text("by Python itself")
-    assert simulation.run(packaged, tmp_path / "run").reused
-    # A file that no import statement names, as in an upgrade.
-    (inner / "further.py").write_text("sign = -1")
-    again = simulation.run(packaged, tmp_path / "run")
-    assert (again.reused, again.restarted) == (False, "package shared_ranks changed since it was finished")
+    assert {"package numpy", "package torch"} <= noted.keys()
+    assert all(of == metadata.version(key.removeprefix("package ")) for key, of in noted.items())
 
 
-def test_an_installed_package_that_offers_a_policy_counts_with_all_its_files(tmp_path, packaged):
+def test_an_installed_package_that_offers_a_policy_counts_with_all_its_files(tmp_path, mine):
     """The policy's own module imports nothing of the file that changes."""
-    site = tmp_path / "site-packages"
-    text = POLICY.replace("        import policys_helper\n", "").replace("policys_helper.order(view.ids)", "view.ids")
-    (site / "shared_ranks/policy.py").write_text(text)
-    config = packaged.model_copy(update={"selection": SelectionConfig(policy="shared_ranks.policy.Mine")})
+    config = mine.model_copy(update={"selection": SelectionConfig(policy="shared_ranks.policy.Mine")})
     simulation.run(config, tmp_path / "run")
-    (site / "shared_ranks/inner/__init__.py").write_text("sign = -1")
+    (tmp_path / RANKS / "inner/__init__.py").write_text("sign = -1")
     assert simulation.run(config, tmp_path / "run").restarted == "package shared_ranks changed since it was finished"
-
-
-def test_an_installed_package_may_have_folders_of_any_depth_and_links_to_folders_above(tmp_path, packaged):
-    deep = tmp_path / "site-packages/shared_ranks/a/b/c/d/e/f/g"
-    (deep / "__pycache__").mkdir(parents=True)
-    (deep / "above").symlink_to(tmp_path / "site-packages/shared_ranks")
-    (deep / "gone").symlink_to("nowhere")
-    (deep / "numbers.txt").write_text("1")
-    before = packages.package_digest("shared_ranks")
-    (deep / "__pycache__/made.pyc").write_text("by Python itself")
-    assert packages.package_digest("shared_ranks") == before
-    (deep / "numbers.txt").write_text("2")
-    assert packages.package_digest("shared_ranks") != before
 
 
 def test_a_namespace_package_counts_with_its_files_in_all_places(tmp_path, monkeypatch):
@@ -361,13 +309,6 @@ def test_a_namespace_package_counts_with_its_files_in_all_places(tmp_path, monke
         (place / "shared.py").write_text("sign = -1")
         digests.add(packages.package_digest("ranks_of_many"))
     assert len(digests) == 3
-
-
-def test_packages_that_edgesim_requires_count_by_their_versions_and_others_with_a_hash():
-    for imported, installed in (("sklearn", "scikit-learn"), ("PIL", "pillow"), ("torch", "torch")):
-        assert packages.package_digest(imported) == metadata.version(installed)
-    version, digest = packages.package_digest("hypothesis").split()
-    assert (version, len(digest)) == (metadata.version("hypothesis"), 64)
 
 
 def test_a_start_model_by_other_code_behind_the_same_weights_is_not_taken_from_the_cache(tmp_path, mine, monkeypatch):
@@ -387,23 +328,6 @@ def test_a_start_model_by_other_code_behind_the_same_weights_is_not_taken_from_t
 
     weights("ReLU", "shared")
     assert weights("Tanh", "shared") == weights("Tanh", "new")
-
-
-def test_every_known_model_is_told_its_module_without_loading_it():
-    for name, builder in MODELS.items():
-        assert model_module(name) == getattr(builder, "func", builder).__module__
-    assert model_module("torchvision:resnet18") == from_torchvision.__module__
-    assert model_module("package.nets.Net") == "package.nets"
-
-
-def test_a_finished_run_is_run_again_when_a_fresh_one_is_wanted(tmp_path):
-    config = parse(TIMING, "test")
-    simulation.run(config, tmp_path)
-    before = (tmp_path / "rounds.parquet").stat().st_mtime_ns
-    again = simulation.run(config, tmp_path, fresh=True)
-    assert (again.reused, again.restarted) == (False, "finished before")
-    assert (tmp_path / "rounds.parquet").stat().st_mtime_ns > before
-    assert simulation.run(config, tmp_path).reused
 
 
 @pytest.mark.parametrize("changed", [False, True])

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from kill_runs import KINDS, make_config
+from small_runs import TRAINED
 from stopped_runs import Broken, content, saved_rounds, stop_at
-from whole_runs import TIMED
+from whole_runs import TIMED, slow_but
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import read_study
@@ -18,15 +19,7 @@ from edgesim.simulation.past import is_longer
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow
 
-VALUES = {
-    "seed": 5,
-    "rounds": 6,
-    "devices": {"count": 6},
-    "round": {"payload_bits": 1e6, "tmax_s": 1.0},
-    "data": {"samples_per_device": 8, "partition": "fedteddi"},
-    "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
-    "evaluation": {"samples": 20, "every": 4},
-}
+VALUES = TRAINED | {"rounds": 6, "evaluation": {"samples": 20, "every": 4}}
 
 
 def config(**changes):
@@ -45,14 +38,14 @@ def longer(short, long, folder, checkpoint_s=0.0):
     return result, said
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_but(["late"], KINDS))
 def test_more_rounds_under_every_protocol_have_the_bytes_of_a_run_that_had_them_from_the_start(kind, tmp_path):
-    short, long = (make_config(kind).model_copy(update={"rounds": rounds}) for rounds in (8, 13))
+    short, long = (make_config(kind).model_copy(update={"rounds": rounds}) for rounds in (5, 9))
     result, _ = longer(short, long, tmp_path)
     # Behind the last round all work has ended, as it has not in the longer run.
-    assert (result.status, result.resumed_after) == ("finished", 7)
-    assert len(read_table(tmp_path / "run", "rounds")) == 13
-    assert [checkpoints.round_of(path) for path in checkpoints.files(tmp_path / "run", "end")] == [12]
+    assert (result.status, result.resumed_after) == ("finished", 4)
+    assert len(read_table(tmp_path / "run", "rounds")) == 9
+    assert [checkpoints.round_of(path) for path in checkpoints.files(tmp_path / "run", "end")] == [8]
     assert not list((tmp_path / "run").glob("*.arrow"))
 
 
@@ -74,14 +67,6 @@ def test_more_rounds_of_the_last_frame(tmp_path):
 def test_a_run_that_was_too_short_for_checkpoints_is_played_again(tmp_path):
     result, _ = longer(config(), config(rounds=9), tmp_path, checkpoint_s=10.0)
     assert (result.resumed_after, result.restarted) == (0, "was shorter")
-
-
-def test_a_longer_run_that_was_stopped_goes_on(tmp_path):
-    simulation.run(config(), tmp_path / "run", checkpoint_s=0.0)
-    assert stop_at(config(rounds=12), tmp_path / "run", 9) is None
-    assert simulation.run(config(rounds=12), tmp_path / "run").resumed_after == 8
-    simulation.run(config(rounds=12), tmp_path / "whole")
-    assert content(tmp_path / "run") == content(tmp_path / "whole")
 
 
 def test_a_run_that_was_killed_behind_its_last_round_goes_on_before_it(tmp_path):

@@ -8,9 +8,7 @@ from cell_files import plain_channel, write_cells
 from plain_cells import WAY_S, Cells, Device, simulate
 from whole_runs import play, write_rows
 
-from edgesim.folder.rows_file import HANDOVERS
-
-BLOCK = 10
+BLOCK = 6
 
 
 def draw(case: int) -> tuple[Cells, list[Device]]:
@@ -68,10 +66,10 @@ def compare(case: int, folder: Path) -> int:
     folder.mkdir()
     cells, devices = draw(case)
     played = play(folder / "run", config(folder, cells, devices))
-    rows, told = played.uploads.sort_values("t_start_s"), HANDOVERS.read(played.folder)
+    rows, told = played.uploads.sort_values("t_start_s"), played.handovers
     simulate(cells, devices)
     for device in devices:
-        seen = [] if told is None else told[told["device"] == device.number].to_dict("records")
+        seen = told[told["device"] == device.number].to_dict("records")
         stations = [(row["from_station"], row["to_station"], row["phase"]) for row in seen]
         assert stations == [row[1:] for row in device.handovers], (case, device.number)
         assert [row["t_s"] for row in seen] == pytest.approx([row[0] for row in device.handovers], abs=1e-6), case

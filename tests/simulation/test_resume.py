@@ -1,6 +1,5 @@
 """Runs that are stopped: what they leave, from what they go on, and what they refuse to go on from."""
 
-import io
 import json
 import os
 import shutil
@@ -12,13 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tomli_w
-from rich.console import Console
-from stopped_runs import Broken, assert_stops_change_nothing, content, saved_rounds, stop_at
+from small_runs import TRAINED
+from stopped_runs import Broken, content, saved_rounds, stop_at
 from typed_commands import edgesim_lines
 from whole_runs import TIMED
 
-from edgesim import PlannedRun, Study, run_study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import Stopped
 from edgesim.config_file import parse
@@ -45,17 +42,8 @@ from edgesim.selection.random_choice import RandomChoice
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import resumption
 from edgesim.streams import Streams
-from edgesim.studies.plan_file import grow
 
-VALUES = {
-    "seed": 5,
-    "rounds": 8,
-    "devices": {"count": 6},
-    "round": {"payload_bits": 1e6, "tmax_s": 1.0},
-    "data": {"samples_per_device": 8, "partition": "fedteddi"},
-    "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
-    "evaluation": {"samples": 20, "every": 2},
-}
+VALUES = TRAINED | {"rounds": 8, "evaluation": {"samples": 20, "every": 2}}
 CONFIG = parse(VALUES, "test")
 TIMING = parse(VALUES | TIMED, "test")
 OTHER = simulation.as_toml(simulation.complete(parse(VALUES | {"round": {"payload_bits": 1e6, "tmax_s": 1.1}}, "test")))
@@ -174,22 +162,16 @@ def test_the_file_of_an_old_checkpoint_is_written_over_but_never_one_that_stays(
     assert kept.stat().st_ino not in inodes
 
 
-DAMAGES = {
-    "cut": lambda content: content[:-40],
-    "bit": lambda content: bytes([*content[:-5], content[-5] ^ 1, *content[-4:]]),
-    "empty": lambda content: b"",
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_checkpoint_is_told_and_the_one_before_taken_or_the_start(damage, stopped, tmp_path, undisturbed):
+def test_a_damaged_checkpoint_is_told_and_the_one_before_taken_or_the_start(stopped, tmp_path, undisturbed):
+    """One that is cut short, and one with a bit that is another."""
     last, before = checkpoints.files(stopped)
-    last.write_bytes(damage(last.read_bytes()))
+    last.write_bytes(last.read_bytes()[:-40])
     result, said = resumed(shutil.copytree(stopped, tmp_path / "one"))
     assert f"{last.name} is damaged (it was cut short or changed); the one before is taken" in said
     assert result.resumed_after == 4
     assert content(tmp_path / "one") == undisturbed
-    before.write_bytes(damage(before.read_bytes()))
+    content_before = before.read_bytes()
+    before.write_bytes(bytes([*content_before[:-5], content_before[-5] ^ 1, *content_before[-4:]]))
     result, said = resumed(shutil.copytree(stopped, tmp_path / "both"))
     assert f"{before.name} is damaged" in said
     assert (result.resumed_after, result.restarted) == (0, "was unfinished")
@@ -233,7 +215,7 @@ def rewrite(stopped, **changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 99}, "has format 99 (edgesim reads 8)"),
+        ({"format": 99}, "has format 99 (edgesim reads 9)"),
         ({"config": OTHER}, "is of another config (round.tmax_s differs)"),
         ({"inputs": {"edgesim": "0"}}, "is of other files, code or version of edgesim (algorithm.name differs)"),
     ],
@@ -317,13 +299,6 @@ def test_their_size_is_told_before_the_first_round_and_is_not_too_small(tmp_path
     assert told / 3 < max(sizes) <= told
 
 
-def test_large_ones_are_told_in_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(resumption, "_MUCH_BYTES", 10_000)
-    said = []
-    simulation.run(CONFIG, tmp_path, on_note=lambda about, note: said.append((about, note)))
-    assert ("checkpoints", "each of three checkpoint files takes up to 0 MiB beside the tables") in said
-
-
 def test_a_policy_that_cannot_be_saved_is_told_and_the_run_goes_on_without_checkpoints(tmp_path, monkeypatch):
     class Odd(RandomChoice):
         def __init__(self, *given):
@@ -336,24 +311,6 @@ def test_a_policy_that_cannot_be_saved_is_told_and_the_run_goes_on_without_check
     simulation.run(TIMING, tmp_path, on_note=lambda about, note: said.append(note), checkpoint_s=0.0)
     assert any("the run has no checkpoints: record.selector: cannot save a object" in note for note in said)
     assert read_run(tmp_path)["status"] == "finished"
-
-
-def test_a_full_disk_ends_the_run_in_a_line_and_the_next_start_goes_on(tmp_path, undisturbed, monkeypatch):
-    write = checkpoints.write
-
-    def full(folder, about, *others):
-        if about.round == 4:
-            raise OSError(28, "No space left on device", str(folder / "checkpoint"))
-        write(folder, about, *others)
-
-    monkeypatch.setattr(checkpoints, "write", full)
-    with pytest.raises(EdgesimError, match="No space left on device"):
-        simulation.run(CONFIG, tmp_path, checkpoint_s=0.0)
-    monkeypatch.undo()
-    assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2, 3, 4]
-    result, _ = resumed(tmp_path)
-    assert result.resumed_after == 3
-    assert content(tmp_path) == undisturbed
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
@@ -393,48 +350,6 @@ def test_a_round_that_does_not_end_in_time_is_broken_off(tmp_path, monkeypatch):
         signal.signal(signal.SIGTERM, before)
 
 
-MINE = """
-from dataclasses import dataclass
-import numpy as np
-from edgesim.selection.random_choice import RandomChoice
-
-@dataclass
-class Turns:
-    taken: np.ndarray
-
-class InTurn(RandomChoice):
-    '''Those that were taken least often.'''
-
-    def __init__(self, options, device_count, class_count):
-        self.options, self.state = options, Turns(np.zeros(device_count))
-
-    def choose(self, view):
-        yield view.ids[np.argsort(self.state.taken[view.ids], kind="stable")]
-
-    def hear(self, report):
-        self.state.taken[report.selected] += 1
-"""
-
-
-def test_a_policy_of_the_users_own_with_a_record_of_its_own_goes_on(tmp_path, monkeypatch):
-    (tmp_path / "my_turns.py").write_text(MINE)
-    monkeypatch.syspath_prepend(tmp_path)
-    knobs = VALUES["round"] | {"admission": "count", "count": 2}
-    config = parse(VALUES | {"round": knobs, "selection": {"policy": "my_turns.InTurn"}}, "test")
-    assert_stops_change_nothing(config, tmp_path, (3, 6))
-
-
-def test_a_study_that_is_started_again_goes_on_with_its_runs(tmp_path, undisturbed, studies_here):
-    said = io.StringIO()
-    study = Study("s", [PlannedRun("one", {}, 5, simulation.complete(CONFIG))])
-    grow(study, tmp_path)
-    stop_at(CONFIG, tmp_path / "one", 6)
-    run_study(study, tmp_path, console=Console(file=said, width=200))
-    assert "1 of 1 runs: was unfinished, resumed from their last checkpoints, or run again" in said.getvalue()
-    assert read_run(tmp_path / "one")["resumed"] == [{"went_on_from": 5}]
-    assert content(tmp_path / "one") == undisturbed
-
-
 def test_a_run_that_begins_with_a_pretrained_model_does_not_train_it_again(tmp_path, monkeypatch):
     config = parse(VALUES | {"learning": VALUES["learning"] | {"pretrain": True, "pretrain_max_epochs": 1}}, "test")
     facts = []
@@ -455,50 +370,6 @@ def test_the_command_goes_on_with_a_run_and_says_from_where(stopped, undisturbed
     assert content(stopped) == undisturbed
     status, output = edgesim_lines("resume", stopped)
     assert (status, output) == (2, f"error: {stopped}: is finished, so nothing is left to resume\n")
-
-
-def test_the_command_refuses_what_is_no_stopped_run(tmp_path):
-    def error(folder):
-        status, output = edgesim_lines("resume", folder)
-        assert status == 2
-        assert output.count("\n") == 1
-        return output
-
-    assert "not a run folder: config.toml is missing" in error(tmp_path)
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "config.toml").write_text('[learning]\nweights = "equal"\n')
-    assert "unknown key 'learning.weights'; known: back_end," in error(tmp_path / "old")
-
-
-def test_two_processes_do_not_go_on_with_one_run(stopped):
-    def on_round(done):
-        with pytest.raises(EdgesimError, match="another process is writing there"):
-            simulation.run(CONFIG, stopped)
-        raise Broken
-
-    with pytest.raises(Broken):
-        simulation.run(CONFIG, stopped, on_round)
-    assert saved_rounds(stopped)[0] >= 5
-
-
-def start(tmp_path, values, *words):
-    (tmp_path / "run.toml").write_text(tomli_w.dumps(values))
-    command = [sys.executable, "-m", "edgesim", "run", "run.toml", "--out", "out", "--checkpoint-s", "0", *words]
-    return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-@pytest.mark.slow
-def test_sigterm_ends_the_command_with_status_75_and_the_line_that_says_how_to_go_on(tmp_path):
-    import time
-
-    process = start(tmp_path, VALUES | {"rounds": 100_000})
-    until_s = time.monotonic() + 60
-    while time.monotonic() < until_s and not list(tmp_path.glob("out/checkpoint-*")):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 75
-    assert said.splitlines()[-1].startswith("stopped; edgesim resume out continues after round ")
 
 
 MADE_ANEW: dict[type, set[str]] = {

@@ -1,15 +1,16 @@
 """Whatever a run is made of, stopped in the middle and resumed it has the bytes of an undisturbed run.
 
-Held against the registries: a new algorithm, policy or protocol that forgets something fails here by its line there.
+Held against the registries of policies, of protocols and of laws: a new one that forgets something fails here by its
+line there. That all algorithms go on from what a learner saves is held by their own contract.
 """
 
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import ALLOWED, CASES, make_config, marked_setting
+from contract import KPFL, SETTINGS, make_config
+from small_runs import DRIFTS
 from stopped_runs import assert_stops_change_nothing
 from whole_runs import TIMED, merged, slow_but
 
@@ -20,29 +21,30 @@ from edgesim.engine.protocols import PROTOCOLS
 from edgesim.learning.drift import LAWS
 from edgesim.selection import SELECTORS
 
-STOPS = (2, 5)
-"""Rounds: the cloud averages after the second and the fourth."""
-HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
+HUNDRED = str(Path(__file__).parents[1] / "compared" / "hundred-classes.npz")
+KEEPING = [
+    *((("fedavg", "own"), setting, {}) for setting in SETTINGS),
+    (("scaffold", "own"), "late", {}),
+    (("safa", "own"), "rounds", {}),
+    (("fedmd", "own"), "buffered", {"average_weights": True}),
+    (("cfed", "own"), "rounds", {}),
+    (("moon", "own"), "edges", {}),
+    (("fedavg", "own"), "late", {"kpfl": KPFL}),
+]
+"""Algorithms that keep something on devices, at the server or of public images, and all ways to merge.
+
+That each algorithm goes on from what a learner saves is held by its contract in ``tests/algorithms``.
+"""
 
 
-def in_turn():
-    """One of the settings of each algorithm beside rounds, another for the next one; all of FedAvg's."""
-    pairs = list(dict.fromkeys(pair for pair, setting in ALLOWED if setting != "rounds"))
-    for number, pair in enumerate(pairs):
-        cases = [case for case in ALLOWED if case[0] == pair and case[1] != "rounds"]
-        yield from cases if pair == ("fedavg", "own") else [cases[number % len(cases)]]
+@pytest.mark.parametrize(("pair", "setting", "options"), slow_but([KEEPING[1], KEEPING[6]], KEEPING))
+def test_an_algorithm_is_resumed(pair, setting, options, tmp_path):
+    """With updates of stopped rounds on their way, and with servers of their own behind stations.
 
-
-@pytest.mark.parametrize(("pair", "setting"), [marked_setting(*case) for case in in_turn()])
-def test_an_algorithm_is_resumed(pair, setting, tmp_path):
-    """With updates of stopped rounds on their way, and with servers of their own behind stations."""
-    config = make_config(pair, setting, keep_best=False)
-    assert_stops_change_nothing(measured(config), tmp_path, STOPS)
-
-
-@pytest.mark.parametrize(("pair", "options"), CASES)
-def test_an_algorithm_is_resumed_in_rounds(pair, options, tmp_path):
-    assert_stops_change_nothing(measured(make_config(pair, options=options)), tmp_path, (4,))
+    The cloud averages after the second and the fourth round.
+    """
+    config = make_config(pair, setting, options, keep_best=False)
+    assert_stops_change_nothing(measured(config), tmp_path, (2, 5))
 
 
 def measured(config: RunConfig) -> RunConfig:
@@ -51,7 +53,7 @@ def measured(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"evaluation": evaluation})
 
 
-@pytest.mark.parametrize("policy", SELECTORS)
+@pytest.mark.parametrize("policy", slow_but(["feddance"], SELECTORS))
 def test_a_policy_is_resumed(policy, tmp_path):
     knobs = {"tmax_s": 0.8, "payload_bits": 1.8e7, "admission": "count", "count": 4, "over_commitment": 1.5}
     sections = {
@@ -90,9 +92,14 @@ def config(protocol: str, **sections: Any) -> RunConfig:
 
 INTERRUPTIONS = ("abort", "pause", "ignore")
 CASES_OF_WORK = list(itertools.product(PROTOCOLS, INTERRUPTIONS, ("reserved", "reshared"), (False, True)))
-QUICK = [case for case in CASES_OF_WORK if case[1:] in (("pause", "reshared", True), ("abort", "reserved", False))]
+QUICK = [
+    ("synchronous", "pause", "reserved", True),
+    ("buffered", "pause", "reshared", True),
+    ("asynchronous", "abort", "reserved", False),
+]
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(("protocol", "interruption", "sharing", "battery"), slow_but(QUICK, CASES_OF_WORK))
 def test_a_protocol_is_resumed_with_work_in_flight(protocol, interruption, sharing, battery, tmp_path):
     availability = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": interruption}
@@ -133,7 +140,7 @@ WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         merged(TURNS, SHARED, {"radio": {"shadowing": "per_round"}, "availability": SLOTS}),
         ALL,
     ),
-    # In an interruption, and waiting for bandwidth in a full cell.
+    # In an interruption; `test_handover` stops runs that wait for bandwidth in a full cell, too.
     "handovers": (FAST | CELLS | FADING | {"handover": HANDOVER}, ALL),
     "handovers on a shared band": (
         FAST | CELLS | SHARED | {"availability": SLOTS, "handover": {**HANDOVER, "upload": "restart"}},
@@ -161,80 +168,85 @@ def test_a_world_is_resumed(world, protocol, tmp_path):
 TRAINING = {"training": "real", "pretrain": False, "steps": 2, "batch_size": 8, "back_end": "loop"}
 
 
-LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)
-MIXES: dict[str, dict[str, Any]] = {
-    "rotation": {"classes": [2, 3]},
-    "swap": {"t_s": 2.1, "before": [LOW], "after": [HIGH]},
-    "gradual": {"start_s": 1.0, "end_s": 4.0, "before": [LOW, HIGH], "after": [HIGH, LOW]},
-    "recurring": {"mixes": [[LOW], [HIGH]], "durations_s": [0.7, 1.1]},
-    "arrival": {"rate_per_s": 1.5, "pool": "iid_partition"},
+LEFT = {"availability": {"model": "bernoulli", "probability": 0.8, "slot_s": 0.3}}
+EF21 = {"upload": {"codec": "topk", "feedback": "ef21"}, "download": {"codec": "sign"}}
+LEVELS = {"codec": "qsgd", "size": "adaquant", "levels": 3}
+CONTROLS = {"upload": {"codec": "topk", "beside": "coded"}, "download": {"codec": "stc"}}
+CONTROLS |= {"algorithm": {"name": "scaffold"}, "round": {"late": "drop"}}
+ELIAS = {"codec": "qsgd", "coding": "elias", "norm": "l2", "plan": "last"}
+STREAM = {"codec": "topk", "coding": "index", "ratio": 1.0, "size": "stream", "least": 0.001}
+CLOSED = {**COUNT, "late": "drop", "allocator": "equal_bits", "close": "deadline", "payload_bits": 1e7}
+TOPK = {"codec": "topk", "size": "fit"}
+NOISE = {"clip": 1.0, "noise": 0.5, "delta": 1e-5}
+FRAMES = {"rounds": [4, 4], "data": {"dataset": HUNDRED, "samples_per_device": 6}}
+BACK_ENDS: dict[str, dict[str, Any]] = {"loop": {}, "stacked": {}, "workers": {"workers": 2}}
+TRAINED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "errors of late updates": ({"upload": {"codec": "sign"}}, IN_ROUNDS),
+    "lost updates": (LEFT | {"upload": {"codec": "stc", "lost": "add"}, "round": {"late": "drop"}}, IN_ROUNDS),
+    "coded changes": (EF21, NO_ROUNDS),
+    "coded controls": (CONTROLS, IN_ROUNDS),
+    "sizes by the band": ({"upload": TOPK, "round": {"allocator": "equal_bits"}}, IN_ROUNDS),
+    "sizes by the link": ({"upload": TOPK}, NO_ROUNDS),
+    "levels by the loss": ({"upload": LEVELS}, IN_ROUNDS),
+    "sizes by the values": ({"upload": ELIAS}, ALL),
+    # All are on the air until the deadline, at which each is taken in part.
+    "streams": ({"upload": STREAM, "round": CLOSED}, IN_ROUNDS),
+    "streams on a shared band": (SHARED | {"upload": STREAM, "round": CLOSED}, IN_ROUNDS),
+    # Every round is made due or skipped by the accuracies before.
+    **{
+        f"rounds that are skipped, {skip}": (
+            {"merging": {"signal": "test", "skip": skip}, "round": {"late": "drop", "tmax_s": 1.0}},
+            IN_ROUNDS,
+        )
+        for skip in ("carry", "discard", "sent")
+    },
+    **{
+        f"{mechanism} privacy": ({"privacy": {"mechanism": mechanism, **NOISE}, "round": {"late": "drop"}}, IN_ROUNDS)
+        for mechanism in ("local", "central")
+    },
+    # The best model of a frame, with which the next one begins, is of a round before the stop.
+    "frames from the best model": (FRAMES | {"learning": {"keep_best": True, "lr": 3.0}}, IN_ROUNDS),
+    "frames from the last model": (FRAMES | {"learning": {"keep_best": False, "lr": 3.0}}, IN_ROUNDS),
+    **{
+        f"jobs that have not run, {name}": (
+            {"learning": {"back_end": name, "persist_momentum": True, **more}, "evaluation": {"every_s": 0.7}},
+            ALL,
+        )
+        for name, more in BACK_ENDS.items()
+    },
+}
+QUICK_TRAINED = {
+    *((feature, "synchronous") for feature in ("errors of late updates", "frames from the best model")),
+    ("sizes by the link", "buffered"),
 }
 
 
-OTHER_LAWS = [law for law in LAWS if law != "frames"]
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("feature", "protocol"),
+    slow_but(QUICK_TRAINED, [(feature, protocol) for feature, (_, of) in TRAINED.items() for protocol in of]),
+)
+def test_what_is_remembered_of_training_is_resumed(feature, protocol, tmp_path):
+    """Such as errors of codecs, sizes that are planned, what a budget has spent; a stop is at the end of a frame."""
+    sections = merged({"data": {"dataset": "digits"}, "learning": TRAINING}, TRAINED[feature][0])
+    assert_stops_change_nothing(config(protocol, **sections), tmp_path, (3, 5, 6))
 
 
 @pytest.mark.parametrize(
-    ("law", "protocol"), slow_but([("rotation", "buffered")], itertools.product(OTHER_LAWS, PROTOCOLS))
+    ("law", "protocol"),
+    slow_but([("rotation", "buffered")], itertools.product(sorted({*LAWS} - {"frames"}), PROTOCOLS)),
 )
 def test_a_drift_law_is_resumed(law, protocol, tmp_path):
     data = {"dataset": "digits"} | ({} if law == "rotation" else {"samples_per_device": 20})
     # The policy compares the data of a round with those of the one before.
     policy = {"policy": "pure-drift"} if law == "rotation" else {"policy": "random"}
-    sections = {"drift": {"law": law} | MIXES[law], "data": data, "learning": TRAINING, "selection": policy}
+    sections = {"drift": DRIFTS[law], "data": data, "learning": TRAINING, "selection": policy}
     assert_stops_change_nothing(config(protocol, **sections), tmp_path, (3, 6, 7))
 
 
-@pytest.mark.parametrize("law", joining.LAWS)
+@pytest.mark.parametrize("law", slow_but(["fedstg"], joining.LAWS))
 def test_a_joining_law_is_resumed(law, tmp_path):
     """Devices join by how they have trained, latecomers too."""
     training = {name: value for name, value in TRAINING.items() if name != "steps"} | {"epochs": 2}
     sections = {"joining": {"law": law}, "data": {"dataset": "digits", "samples_per_device": 20}, "learning": training}
     assert_stops_change_nothing(config("synchronous", **sections), tmp_path, (3, 6, 7))
-
-
-@pytest.mark.parametrize("skip", slow_but(["carry"], ["carry", "discard", "sent"]))
-def test_skipped_rounds_are_resumed(skip, tmp_path):
-    """Every round is made due or skipped by the accuracies before; stopped in both kinds."""
-    sections = {"merging": {"signal": "test", "skip": skip}, "data": {"dataset": "digits"}, "learning": TRAINING}
-    this = config("synchronous", **sections, round={"late": "drop", "tmax_s": 1.0})
-    assert_stops_change_nothing(this, tmp_path, (5, 6, 7))
-
-
-@pytest.mark.parametrize("mechanism", ["local", pytest.param("central", marks=pytest.mark.slow)])
-def test_privacy_is_resumed(mechanism, tmp_path):
-    privacy = {"mechanism": mechanism, "clip": 1.0, "noise": 0.5, "delta": 1e-5}
-    this = config("synchronous", learning=TRAINING, data={"dataset": "digits"}, privacy=privacy, round={"late": "drop"})
-    assert_stops_change_nothing(this, tmp_path, (4,))
-    spent = [json.loads((tmp_path / name / "run.json").read_text())["privacy"] for name in ("stopped", "undisturbed")]
-    assert spent[0] == spent[1]
-
-
-@pytest.mark.parametrize("keep_best", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_run_of_several_frames_is_resumed_in_each_and_at_the_end_of_one(keep_best, tmp_path):
-    """The best model of a frame, with which the next one begins, is of a round before the stop."""
-    this = config(
-        "synchronous",
-        rounds=[4, 4],
-        data={"dataset": str(HUNDRED), "samples_per_device": 6},
-        learning=TRAINING | {"keep_best": keep_best, "lr": 3.0},
-    )
-    assert_stops_change_nothing(this, tmp_path, (3, 5, 8))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("back_end", ["loop", "stacked", "workers"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_back_end_is_resumed_with_jobs_that_have_not_run(protocol, back_end, tmp_path):
-    learning = TRAINING | {"back_end": back_end, "persist_momentum": True}
-    learning |= {"workers": 2} if back_end == "workers" else {}
-    this = config(protocol, learning=learning, data={"dataset": "digits"}, evaluation={"every_s": 0.7})
-    assert_stops_change_nothing(this, tmp_path, (3, 4, 7))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_jobs_that_have_not_run_are_those_of_a_run_over_actors_too(protocol, tmp_path, ray_actors):
-    learning = TRAINING | {"back_end": "ray", "persist_momentum": True}
-    this = config(protocol, learning=learning, data={"dataset": "digits"}, evaluation={"every_s": 0.7})
-    assert_stops_change_nothing(this, tmp_path, (3, 7))

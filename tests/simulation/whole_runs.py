@@ -32,6 +32,15 @@ def merged(*parts: Mapping[str, Any]) -> dict[str, Any]:
     return {key: of for key, of in found.items() if of is not None}
 
 
+def config_of(*parts: Mapping[str, Any]) -> RunConfig:
+    """The config of merged sections, without keys that are None."""
+    given = {
+        key: {name: value for name, value in of.items() if value is not None} if isinstance(of, dict) else of
+        for key, of in merged(*parts).items()
+    }
+    return parse(given, "test")
+
+
 class Played:
     """The folder of a run that was simulated; its tables are attributes, such as ``played.rounds``."""
 
@@ -59,9 +68,11 @@ class Played:
         return self.metrics[self.metrics["name"] == name].set_index(by)["value"]
 
 
-def play(folder: Path, *parts: Mapping[str, Any], **sections: Any) -> Played:
+def play(
+    folder: Path, *parts: Mapping[str, Any], on_round: Callable[[Any], None] = lambda _: None, **sections: Any
+) -> Played:
     """Simulate in a folder the config of some parts with further sections."""
-    return Played(folder, simulation.run(parse(merged(*parts, sections), "test"), folder))
+    return Played(folder, simulation.run(config_of(*parts, sections), folder, on_round))
 
 
 def write_rows(path: Path, columns: str, rows: Iterable[Iterable[Any] | str]) -> str:
@@ -72,24 +83,29 @@ def write_rows(path: Path, columns: str, rows: Iterable[Iterable[Any] | str]) ->
     return str(path)
 
 
+def phones(folder: Path, *rows: tuple[float, float]) -> dict[str, Any]:
+    """Sections of devices with links of their own: seconds a sample and bit/s of each."""
+    numbered = [(device, *row) for device, row in enumerate(rows)]
+    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", numbered)
+    return {"devices": {"count": len(rows), "profile": profile}, "radio": {"sharing": "own"}}
+
+
+def stays(folder: Path, *rows: tuple[int, float, float], **options: Any) -> dict[str, Any]:
+    """Section of devices that are available in spans: the device, and seconds at which one begins and ends."""
+    file = write_rows(folder / "there.csv", "device,start_s,end_s", rows)
+    return {"availability": {"model": "table", "file": file, **options}}
+
+
+def by_rounds(folder: Path, *devices: str, **options: Any) -> dict[str, Any]:
+    """Section of devices that are available in rounds, such as ``"101"``: in the first and in the third."""
+    columns = ",".join(["device", *map(str, range(1, len(devices[0]) + 1))])
+    file = write_rows(folder / "programme.csv", columns, [(device, *of) for device, of in enumerate(devices)])
+    return {"availability": {"model": "table", "file": file, "slots": "rounds", **options}}
+
+
 def configs(base: Mapping[str, Any]) -> Callable[..., RunConfig]:
     """Function that makes the config ``base`` with keys of sections, or whole values, changed; None leaves one out."""
-    return lambda **sections: parse(merged(base, sections), "test")
-
-
-def runs(config: Callable[..., RunConfig]) -> Any:
-    """Fixture that simulates such a config in a folder of a name, and returns the folder."""
-
-    @pytest.fixture
-    def run(tmp_path):
-        def play(name="run", **sections):
-            result = simulation.run(config(**sections), tmp_path / name)
-            assert result.status == "finished", result.reason
-            return tmp_path / name
-
-        return play
-
-    return run
+    return lambda **sections: config_of(base, sections)
 
 
 def plays(base: Mapping[str, Any]) -> Any:

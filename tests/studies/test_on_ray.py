@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from small_runs import TIMING
 from stopped_runs import content
 from typed_commands import edgesim as typed
 from typed_commands import quiet
+from waiting import wait_for
 
 import edgesim
 from edgesim import Study, grid, run_study
@@ -101,32 +101,20 @@ def test_a_node_has_room_for_as_many_runs_as_each_of_its_resources():
     assert share.fits({"CPU": 7.0, "memory": 2.0**40}) == 0
 
 
-def test_ray_that_is_missing_is_named_with_how_to_install_it_and_nothing_is_written(tmp_path, monkeypatch):
+def test_ray_that_is_missing_and_its_options_without_it_are_refused_by_name(tmp_path, scenario, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(EdgesimError, match=r"needs Ray; pip install 'edgesim\[ray\]'"):
         run_study(STUDY, tmp_path / "out", console=quiet(), executor=edgesim.Ray())
-    assert not (tmp_path / "out").exists()
-
-
-def test_options_of_ray_without_ray_are_refused_by_name(tmp_path):
-    grow(STUDY, tmp_path)
-    assert typed("study", "run", tmp_path, "--address", "a:1") == (
-        2, "error: --address: is for --executor ray; add it, or leave --address out"
-    )  # fmt: skip
-    assert "--memory-per-run: is for --executor ray" in typed("study", "run", tmp_path, "--memory-per-run", 1)[1]
-
-
-def test_every_scenario_with_studies_has_the_options_and_hands_them_on(tmp_path, scenario, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    result = scenario("fading.py", "--quick", "--executor", "ray", "--out", tmp_path / "out")
-    assert "needs Ray; pip install" in result.output
-    result = scenario("fading.py", "--quick", "--gpus-per-run", "1", "--out", tmp_path / "out")
-    assert "--gpus-per-run: is for --executor ray" in result.output
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_tuning_which_runs_on_this_machine_refuses_another_executor(tmp_path, monkeypatch):
-    pytest.importorskip("optuna")
+    grow(STUDY, tmp_path / "study")
+    for option in ("--address", "--memory-per-run"):
+        status, said = typed("study", "run", tmp_path / "study", option, 1)
+        assert (status, said) == (2, f"error: {option}: is for --executor ray; add it, or leave {option} out")
+    # Scenarios have the options, and hand them on.
+    for words, told in (
+        (["--executor", "ray"], "needs Ray; pip install"),
+        (["--gpus-per-run", "1"], "--gpus-per-run: is for --executor ray"),
+    ):
+        assert told in scenario("fading.py", "--quick", *words, "--out", tmp_path / "out").output
     with carried_out_by(edgesim.Ray()), pytest.raises(EdgesimError, match="a tuning runs in processes of this machine"):
         edgesim.tune({}, {"round.tmax_s": "0.1:2.0"}, "energy-j", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -213,14 +201,7 @@ def test_a_node_is_lost_in_the_middle_and_every_byte_is_that_of_a_local_study(tm
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
-        until_s = time.monotonic() + 240
-        running = []
-        while len(running) < 3:
-            assert time.monotonic() < until_s, "the nodes never worked at once"
-            assert process.poll() is None, process.stdout.read()
-            time.sleep(0.05)
-            states = read_ledger(tmp_path / "out")
-            running = [name for name, state in states.items() if state.status == "running" and saved(tmp_path, name)]
+        wait_for(lambda: at_work(tmp_path / "out") >= 3, "the nodes never worked at once", process)
         ray_nodes.cluster.remove_node(added, allow_graceful=False)
         said, _ = process.communicate(timeout=400)
     assert process.returncode == 0, said
@@ -231,6 +212,7 @@ def test_a_node_is_lost_in_the_middle_and_every_byte_is_that_of_a_local_study(tm
     assert (tmp_path / "out/summary.csv").read_bytes() == (tmp_path / "local/summary.csv").read_bytes()
 
 
-def saved(folder, name):
-    """Whether a run has begun with its rounds."""
-    return any((folder / "out" / name).glob("rounds.*"))
+def at_work(folder):
+    """How many runs have begun with their rounds and go on."""
+    states = read_ledger(folder).items()
+    return sum(state.status == "running" and any((folder / name).glob("rounds.*")) for name, state in states)

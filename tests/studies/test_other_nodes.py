@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from rich.console import Console
 from small_runs import TIMING
 from stopped_runs import content
 from typed_commands import quiet
+from waiting import wait_for
 
 import edgesim
 from edgesim import Study, grid, run_study
@@ -25,7 +25,6 @@ from edgesim.cluster.connection import connected
 from edgesim.studies.executor import Ending
 from edgesim.studies.fetched import PIECE_BYTES, Left, fetch
 from edgesim.studies.ledger import read_ledger
-from edgesim.studies.plan_file import grow
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs mount namespaces")]
 
@@ -55,22 +54,14 @@ def blind_node(ray_nodes, folder, size="64m", hidden=()):
         process = subprocess.Popen(
             command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        until_s = time.monotonic() + 60
-        while {node["NodeID"] for node in cluster.nodes()} == before:
-            assert process.poll() is None
-            assert time.monotonic() < until_s, "the node has not begun"
-            time.sleep(0.1)
+        wait_for(lambda: {node["NodeID"] for node in cluster.nodes()} != before, "the node has not begun", process)
     try:
         yield process
     finally:
-        end(process)
-
-
-def end(process):
-    """All processes of a node at once."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        # All processes of the node at once.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
 
 
 def test_a_run_that_fills_the_disk_of_its_node_fails_in_a_line_and_the_others_are_fetched(tmp_path, ray_nodes):
@@ -100,30 +91,6 @@ def test_a_run_that_fills_the_disk_of_its_node_fails_in_a_line_and_the_others_ar
         kept, made = ({path.name[:10] for path in (folder / run.folder).iterdir()} for folder in (out, local))
         assert kept == made
     assert (out / "summary.csv").read_bytes() == (local / "summary.csv").read_bytes()
-
-
-def test_a_run_lost_with_a_node_that_does_not_see_the_study_begins_again_on_another(tmp_path, ray_nodes):
-    out = tmp_path / "out"
-    study = Study("s", grid(BASE | {"rounds": 1500}, {}, [0, 1]))
-    grow(study, out)
-    command = [sys.executable, "-m", "edgesim", "study", "run", "out", "--executor", "ray"]
-    command += ["--address", ray_nodes.address, "--cpus-per-run", "2"]
-    with (
-        blind_node(ray_nodes, tmp_path) as node,
-        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
-    ):
-        until_s = time.monotonic() + 120
-        while "running" not in {state.status for state in read_ledger(out).values()}:
-            assert process.poll() is None
-            assert time.monotonic() < until_s, "no run has begun"
-            time.sleep(0.05)
-        end(node)
-        with blind_node(ray_nodes, tmp_path):
-            said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    run_study(study, tmp_path / "local", jobs=2, console=quiet())
-    for run in study.runs:
-        assert content(out / run.folder) == content(tmp_path / "local" / run.folder)
 
 
 def test_what_comes_back_with_another_hash_is_not_taken(tmp_path, ray_nodes):

@@ -1,14 +1,16 @@
 """The tables on the terminal against the same numbers worked out of the run folder."""
 
 import io
-import json
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from edited_runs import forget_digests, write_plan
+from edited_runs import edit_json, edit_table, forget_digests, write_plan
 from rich.console import Console
+from whole_runs import TIMED, play
 
 from edgesim.analysis.products import digest_of
 from edgesim.analysis.runs import RunFolder
@@ -31,6 +33,7 @@ CONFIG = {
     "learning": {"training": "none", "pretrain": True},
     "data": {"partition": "fedteddi"},
 }
+LEARNING = {"devices": {"count": 3}, "data": {"partition": "iid"}, "learning": {"pretrain": False, "steps": 1}}
 
 
 def shown(printer, folder, width: int = 100) -> str:
@@ -39,17 +42,21 @@ def shown(printer, folder, width: int = 100) -> str:
     return console.file.getvalue()
 
 
-@pytest.fixture
-def folder(tmp_path):
-    simulation.run(parse(CONFIG, "test"), tmp_path / "run")
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run on batteries; no test changes it."""
+    battery = {"battery_j": 5.0, "recharge_w": 0.3}
+    return play(tmp_path_factory.mktemp("shown") / "run", CONFIG, devices=battery).folder
 
 
-def test_a_run_on_batteries_shows_the_charge_that_is_left(tmp_path):
-    devices = {"battery_j": 5.0, "recharge_w": 0.3}
-    simulation.run(parse({**CONFIG, "devices": devices}, "test"), tmp_path)
-    left = read_table(tmp_path, "metrics").query("name == 'battery_j' and round == 6").set_index("key")["value"]
-    assert numbers(shown(print_run, tmp_path), "charge per device") == pytest.approx(left.tolist(), abs=5e-3)
+@pytest.fixture(scope="module")
+def text(folder):
+    return shown(print_run, folder)
+
+
+def test_a_run_on_batteries_shows_the_charge_that_is_left(folder, text):
+    left = read_table(folder, "metrics").query("name == 'battery_j' and round == 6").set_index("key")["value"]
+    assert numbers(text, "charge per device") == pytest.approx(left.tolist(), abs=5e-3)
 
 
 def numbers(text: str, start: str) -> list[float]:
@@ -59,9 +66,8 @@ def numbers(text: str, start: str) -> list[float]:
     return [float(number.replace(",", "")) for number in found]
 
 
-def test_a_run_shows_what_came_of_its_work_with_the_share_of_joules(folder):
+def test_a_run_shows_what_came_of_its_work_with_the_share_of_joules(folder, text):
     acts = read_table(folder, "activities").assign(seconds=lambda table: table["t_end_s"] - table["t_start_s"])
-    text = shown(print_run, folder)
     late = acts.groupby(["round", "device"]).filter(lambda task: (task["outcome"] == "late").any())
     arrived = read_table(folder, "updates")[["round", "device"]]
     useful = acts.merge(arrived, on=["round", "device"])
@@ -78,12 +84,10 @@ def test_a_run_shows_what_came_of_its_work_with_the_share_of_joules(folder):
         assert found[3] == pytest.approx(100 * joules / whole_j, abs=0.05)
 
 
-def test_a_run_shows_its_energy_by_activity_and_over_its_devices(folder):
+def test_a_run_shows_its_energy_by_activity_and_over_its_devices(folder, text):
     acts = read_table(folder, "activities")
-    text = shown(print_run, folder)
     by_activity = acts.groupby("activity")["energy_j"].sum()
     expected = [acts["energy_j"].sum(), *(by_activity[name] for name in ("download", "compute", "upload"))]
-    """Numbers of the last line that begins so: the table of work comes last."""
     (line,) = [line for line in text.splitlines() if line.strip(" │").startswith("energy  ")]
     found = [float(number) for number in re.findall(r"([\d.]+) J", line)]
     assert found == pytest.approx(expected, abs=0.05)
@@ -109,8 +113,7 @@ def test_a_run_shows_the_skew_of_its_data_in_every_frame(folder):
 def test_a_wide_table_is_cut_off_on_no_terminal(tmp_path):
     plan = []
     for partition in ("dirichlet-labels", "quantity"):
-        config = {**CONFIG, "data": {"partition": partition, "partition_options": {"alpha": 0.5}}}
-        simulation.run(parse(config, "test"), tmp_path / partition)
+        play(tmp_path / partition, CONFIG, data={"partition": partition, "partition_options": {"alpha": 0.5}})
         knobs = {"partition": partition, "alpha": 0.5}
         plan.append({"folder": partition, "knobs": knobs, "seed": 4, "status": "finished"})
     write_plan(tmp_path, "partitions", plan)
@@ -120,16 +123,17 @@ def test_a_wide_table_is_cut_off_on_no_terminal(tmp_path):
     assert any(line.startswith("dirichlet-labels 0.5") for line in narrow)
 
 
-def test_rounds_that_are_not_finished_count_for_nothing_in_a_run_that_was_killed(folder):
-    facts = json.loads((forget_digests(folder) / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**facts, "status": "running"}))
-    before = shown(print_run, folder)
+def test_rounds_that_are_not_finished_count_for_nothing_in_a_run_that_was_killed(folder, tmp_path):
+    killed = forget_digests(Path(shutil.copytree(folder, tmp_path / "run")))
+    edit_json(killed / "run.json", status="running")
+    before = shown(print_run, killed)
     assert "lost (its process is gone; edgesim resume" in before
-    path = folder / "activities.parquet"
-    acts = pd.read_parquet(path)
-    cut = acts[acts["round"] == 6].assign(round=7).astype(acts.dtypes.to_dict())
-    pd.concat([acts, cut]).to_parquet(path)
-    assert shown(print_run, folder) == before
+
+    def with_cut(acts):
+        return pd.concat([acts, acts[acts["round"] == 6].assign(round=7).astype(acts.dtypes.to_dict())])
+
+    edit_table(killed, "activities", with_cut)
+    assert shown(print_run, killed) == before
 
 
 def test_a_run_without_a_finished_round_shows_no_work(tmp_path):
@@ -139,43 +143,38 @@ def test_a_run_without_a_finished_round_shows_no_work(tmp_path):
     assert "useful" not in text
 
 
-def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
-    plan = []
-    for quantile in (0.5, 0.95):
-        knobs = {"policy": "random", "plan_quantile": quantile}
-        planned = {**CONFIG, "round": {**CONFIG["round"], "plan_quantile": quantile}}
-        simulation.run(parse(planned, "test"), tmp_path / f"q{quantile}")
-        plan.append({"folder": f"q{quantile}", "knobs": knobs, "seed": 4, "status": "finished"})
-    write_plan(tmp_path, "quantiles", plan)
-    text = shown(print_study, tmp_path, 80)
-    (header,) = [line for line in text.splitlines() if line.startswith("plan_quantile")]
-    assert header.split()[-2:] == ["joules", "waste"]
-    for quantile in (0.5, 0.95):
-        acts, updates = (read_table(tmp_path / f"q{quantile}", name) for name in ("activities", "updates"))
-        useful_j = acts.merge(updates[["round", "device"]], on=["round", "device"])["energy_j"].sum()
-        assert numbers(text, f"{quantile}")[-1] == pytest.approx(1 - useful_j / acts["energy_j"].sum(), abs=5e-4)
-
-
-def mixed_study(folder, knobs):
-    """A study of one run for each setting of ``knobs``, all of which are the same run but in the plan."""
-    for number, _ in enumerate(knobs):
-        simulation.run(parse(CONFIG, "test"), folder / f"r{number}")
+def study_of(folder, run, knobs):
+    """A study in which every setting of ``knobs`` made the same run."""
     plan = [{"folder": f"r{number}", "knobs": of, "seed": 4, "status": "finished"} for number, of in enumerate(knobs)]
+    for entry in plan:
+        shutil.copytree(run, folder / entry["folder"])
     return write_plan(folder, "mixed", plan)
 
 
-def test_settings_that_many_knobs_distinguish_have_numbers_so_that_a_table_fits_100_columns(tmp_path):
+def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(folder, tmp_path):
+    knobs = [{"policy": "random", "plan_quantile": quantile} for quantile in (0.5, 0.95)]
+    text = shown(print_study, study_of(tmp_path / "quantiles", folder, knobs), 80)
+    (header,) = [line for line in text.splitlines() if line.startswith("plan_quantile")]
+    assert header.split()[-2:] == ["joules", "waste"]
+    acts, updates = (read_table(folder, name) for name in ("activities", "updates"))
+    useful_j = acts.merge(updates[["round", "device"]], on=["round", "device"])["energy_j"].sum()
+    for quantile in ("0.5", "0.95"):
+        assert numbers(text, quantile)[-1] == pytest.approx(1 - useful_j / acts["energy_j"].sum(), abs=5e-4)
+
+
+def test_settings_that_many_knobs_distinguish_have_numbers_so_that_a_table_fits_100_columns(folder, tmp_path):
     long = {name: f"{name}-has-a-rather-long-value" for name in ("partition", "algorithm", "codec")}
     some = {"policy": "random", **long}
     other = {"policy": "fedcs", **{name: f"{value}-too" for name, value in long.items()}}
-    text = shown(print_study, mixed_study(tmp_path / "many", [some, other]), 200)
+    text = shown(print_study, study_of(tmp_path / "many", folder, [some, other]), 200)
     listed = ", ".join(f"{name} {value}" for name, value in some.items())
     assert f"setting 1: {listed}\n" in text
     table = text[text.index("\nsetting scheduled") :].splitlines()
     assert [line.split()[0] for line in table[3:5]] == ["1", "2"]
     assert max(map(len, table[:5])) <= 100
     # A few short knobs have columns.
-    few = shown(print_study, mixed_study(tmp_path / "few", [{"policy": "random", "a": 1}, {"policy": "fedcs", "a": 2}]))
+    short = [{"policy": policy, "a": a} for policy, a in (("random", 1), ("fedcs", 2))]
+    few = shown(print_study, study_of(tmp_path / "few", folder, short))
     assert "setting 1" not in few
 
 
@@ -185,8 +184,7 @@ def test_a_study_without_a_finished_run_says_what_became_of_its_runs(tmp_path):
         for seed, status in enumerate(("failed", "failed", "not run"))
     ]
     write_plan(tmp_path, "failed", runs)
-    facts = json.loads((tmp_path / "r1/run.json").read_text())
-    (tmp_path / "r1/run.json").write_text(json.dumps(facts | {"reason": "a loss is no number"}))
+    edit_json(tmp_path / "r1/run.json", reason="a loss is no number")
     with pytest.raises(EdgesimError) as caught:
         shown(print_study, tmp_path)
     said = "no run of the study is finished (2 failed, 1 planned; r1: a loss is no number); run it again"
@@ -202,8 +200,8 @@ def test_a_run_that_was_removed_counts_as_planned_and_has_no_digest(tmp_path):
 
 
 def test_a_run_says_on_what_it_trained_and_how_long_that_took(tmp_path):
-    values = {"rounds": 2, "round": CONFIG["round"] | {"plan_quantile": 0.9}, "data": {"partition": "fedteddi"}}
-    asked = {"learning": {"back_end": "stacked", "model": "own_noise.Noise", "pretrain": False}}
+    values = LEARNING | {"rounds": 2}
+    asked = {"learning": LEARNING["learning"] | {"back_end": "stacked", "model": "own_noise.Noise"}}
     own = tmp_path / "own_noise.py"
     own.write_text(
         "from torch import nn\nimport torch\n"
@@ -226,27 +224,16 @@ def test_a_run_says_on_what_it_trained_and_how_long_that_took(tmp_path):
 def test_a_run_in_which_nothing_arrived_says_so(tmp_path):
     """Five at once share a band that would do for one."""
     crowd = {"admission": "count", "count": 5, "allocator": "equal_share", "tmax_s": 0.8, "payload_bits": 6e7}
-    values = {
-        "rounds": 2,
-        "round": crowd,
-        "learning": {"training": "none", "pretrain": True},
-        "data": {"partition": "fedteddi"},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    assert read_table(tmp_path / "run", "rounds")["arrived"].sum() == 0
-    assert "no update arrived in 2 rounds" in shown(print_run, tmp_path / "run")
+    run = play(tmp_path / "run", TIMED, rounds=2, round=crowd)
+    assert run.rounds["arrived"].sum() == 0
+    assert "no update arrived in 2 rounds" in shown(print_run, run.folder)
 
 
 def test_a_run_without_a_round_says_that_no_model_was_made_and_what_became_of_its_work(tmp_path):
-    values = {
-        "stop_at_s": 1.0,
-        "availability": {"model": "bernoulli", "probability": 0.1, "slot_s": 0.05},
-        "round": {"protocol": "buffered", "admission": "count", "count": 3, "payload_bits": 1e6},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-    }
+    law = {"model": "bernoulli", "probability": 0.1, "slot_s": 0.05}
+    buffered = {"protocol": "buffered", "admission": "count", "count": 3, "payload_bits": 1e6}
     with pytest.raises(EdgesimError, match="no model was made"):
-        simulation.run(parse(values, "test"), tmp_path / "run")
+        play(tmp_path / "run", TIMED, stop_at_s=1.0, availability=law, round=buffered)
     said = shown(print_run, tmp_path / "run", 200)
     dropped = read_table(tmp_path / "run", "activities")["outcome"].eq("dropped").sum()
     assert "no model was made" in said
@@ -256,9 +243,7 @@ def test_a_run_without_a_round_says_that_no_model_was_made_and_what_became_of_it
 
 def test_a_run_shows_how_its_accuracy_went_without_an_interval(tmp_path):
     """The same measures worked out of its tables, round by round."""
-    learning = {"pretrain": False, "steps": 2, "back_end": "loop"}
-    config = {"rounds": 8, "devices": {"count": 5}, "data": {"partition": "iid"}, "learning": learning}
-    simulation.run(parse(config, "test"), tmp_path / "run")
+    play(tmp_path / "run", LEARNING, rounds=8)
     brief = shown(lambda *where: print_run(*where, whole=False), tmp_path / "run", 400)
     assert brief.index("last test") < brief.index("simulated time")
     assert not re.search("WE |ID |forgetting|roughness|F1 by class", brief)
@@ -279,7 +264,7 @@ def test_a_run_shows_how_its_accuracy_went_without_an_interval(tmp_path):
     assert "IDP" not in text
 
 
-def test_a_run_shows_first_what_a_newcomer_asks_and_the_rest_on_request(folder):
+def test_a_run_shows_first_what_a_newcomer_asks_and_the_rest_on_request(folder, text):
     brief = shown(lambda *where: print_run(*where, whole=False), folder)
     acts, updates = read_table(folder, "activities"), read_table(folder, "updates")
     assert numbers(brief, "took part") == [updates["device"].nunique(), 30]
@@ -288,42 +273,33 @@ def test_a_run_shows_first_what_a_newcomer_asks_and_the_rest_on_request(folder):
     assert numbers(brief, "joules lost")[:2] == pytest.approx([whole_j - useful_j, whole_j], abs=0.06)
     further = ("energy per device", "data per device", "work by what came of it", "wall time", "jobs trained")
     assert not [row for row in further if row in brief]
-    assert not [row for row in further if row not in shown(print_run, folder)]
+    assert not [row for row in further if row not in text]
     order = [brief.index(f"│ {row} ") for row in ("status", "simulated time", "energy", "took part", "joules lost")]
     assert order == sorted(order)
 
 
 def test_a_run_whose_rounds_are_not_all_tested_says_why_it_has_no_measures_of_its_course(tmp_path):
-    config = {"rounds": 4, "devices": {"count": 3}, "data": {"partition": "iid"}, "evaluation": {"every": 2}}
-    simulation.run(parse(config | {"learning": {"pretrain": False, "steps": 1}}, "test"), tmp_path / "run")
+    play(tmp_path / "run", LEARNING, rounds=4, evaluation={"every": 2})
     text = shown(print_run, tmp_path / "run", 400)
     assert "WE, ID, forgetting" in text
     assert "undefined: 2 of 4 rounds have a test" in text
 
 
+FEDPROX = {"name": "fedprox", "mu": 0.5, "server": "safa"}
+KEPT = "passes), kpfl (keep first, settings default, age_active 0.16, age_idle 0.2), synchronous"
+
+
 @pytest.mark.parametrize(
-    ("settings", "shown"),
+    ("settings", "said"),
     [
-        ({}, "weights samples), synchronous"),
-        ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "fedprox ("),
-        ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "mu 0.5"),
-        ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "server safa, synchronous"),
-        (
-            {"algorithm": {"kpfl": {"keep": "first"}}},
-            "passes), kpfl (keep first, settings default, age_active 0.16, age_idle 0.2), synchronous",
-        ),
-        ({"algorithm": {"kpfl": {}}}, "server_s_per_step 0.0), synchronous"),
-        ({"round": {"payload_bits": 1e5, "protocol": "buffered", "admission": "count", "count": 2}}, ", buffered"),
+        ({}, ["weights samples), synchronous"]),
+        ({"algorithm": FEDPROX}, ["fedprox (", "mu 0.5", "server safa, synchronous"]),
+        ({"algorithm": {"kpfl": {"keep": "first"}}}, [KEPT]),
+        ({"algorithm": {"kpfl": {}}}, ["server_s_per_step 0.0), synchronous"]),
+        ({"round": {"protocol": "buffered", "admission": "count", "count": 2}}, [", buffered"]),
     ],
 )
-def test_a_run_shows_its_algorithm_and_protocol(tmp_path, settings, shown):
-    values = {
-        "rounds": 2,
-        "devices": {"count": 3},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-    }
-    simulation.run(parse(values | {"round": {"payload_bits": 1e5}} | settings, "test"), tmp_path / "run")
-    console = Console(record=True, width=400)
-    print_run(tmp_path / "run", console)
-    assert shown in console.export_text()
+def test_a_run_shows_its_algorithm_and_protocol(tmp_path, settings, said):
+    play(tmp_path / "run", TIMED, {"rounds": 2, "devices": {"count": 3}, "round": {"payload_bits": 1e5}}, settings)
+    text = shown(print_run, tmp_path / "run", 400)
+    assert [part for part in said if part not in text] == []

@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from whole_runs import TIMED, play
 
 from edgesim.config import AvailabilityConfig
-from edgesim.config_file import parse
 from edgesim.folder.rows_file import ABSENCES
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 from edgesim.traces import absences as module
 from edgesim.traces.absences import absences
@@ -66,10 +65,7 @@ def test_a_device_whose_recording_has_no_later_period_is_absent_until_the_run_en
         "devices": {"count": 2},
         "availability": {"model": "table", "file": str(tmp_path / "periods.csv"), "after_end": "raise"},
         "round": {"payload_bits": 1e6, "close": "deadline"},
-        "learning": {"training": "none", "pretrain": True},
-        "data": {"partition": "fedteddi"},
     }
-    simulation.run(parse(config, "test"), tmp_path / "run")
-    found = ABSENCES.read(tmp_path / "run")
+    found = ABSENCES.read(play(tmp_path / "run", TIMED, config).folder)
     assert found is not None
     assert found.to_numpy().tolist() == [[0, 4, 6], [1, 4, 6], [1, 7, 8]]

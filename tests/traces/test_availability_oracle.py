@@ -1,4 +1,4 @@
-"""Hundreds of thousands of random questions about availability against intervals laid out by hand in whole numbers.
+"""Tens of thousands of random questions about availability against intervals laid out by hand in whole numbers.
 
 Every float here is a multiple of 2^-100, so as an integer of these units it is exact, and so are sums and products. An
 edge is an integer; at an instant of the clock, a float, a device is there if ``start <= instant < end`` as integers.
@@ -114,13 +114,14 @@ def laid_out(intervals: Intervals, wraps: bool, from_s: float, until_s: float) -
 
 
 def random_table(rng: np.random.Generator, kind: str, devices: int) -> Intervals:
-    """Periods of fractional times, some of them from the first instant of the recording or to its last."""
+    """Periods of fractional times, some from the first instant of the recording or to its last; some have none."""
     lengths = {"equal": 1, "two": 2, "unequal": devices}[kind]
     digits = int(rng.integers(1, 4))
     length_s = np.resize(np.round(rng.uniform(20, 100, lengths), digits), devices)
     columns: list[tuple[int, float, float]] = []
     for device in range(devices):
-        edges = np.unique(np.round(rng.uniform(0, length_s[device], 2 * int(rng.integers(1, 5))), digits)).tolist()
+        count = 2 * int(rng.integers(0, 5))
+        edges = np.unique(np.round(rng.uniform(0, length_s[device], count), digits)).tolist() or [0.0]
         if rng.random() < 0.2:
             edges[0] = 0.0
         if rng.random() < 0.2:
@@ -155,8 +156,9 @@ def agree(
     everyone = np.arange(devices)
     for t_s in times:
         ids = rng.permutation(everyone)
-        horizon_s = t_s + rng.choice([math.inf, rng.uniform(0, 200)])
         ends = [raw.ends_s(device, t_s) for device in ids]
+        # Also the very end of a stay.
+        horizon_s = rng.choice([math.inf, t_s + rng.uniform(0, 200), *(end for end in ends if end > t_s)])
         there = [raw.stay(device, t_s) is not None for device in ids]
         assert asked.available(ids, t_s).tolist() == there, t_s
         assert np.count_nonzero(asked.available(everyone, t_s)) == raw.count(t_s), t_s
@@ -193,7 +195,7 @@ def ask_a_table(rng: np.random.Generator, kind: str, times: int, devices: int = 
     asked = instants(rng, raw, from_s, 3 * longest_s, times)
     questions = agree(IntervalTable(table, "wrap"), raw, rng, asked, (SEARCHED - 1) * longest_s)
     raw = laid_out(table, False, 0.0, 10 * longest_s)
-    once, asked = IntervalTable(table, "absent"), instants(rng, raw, 0.0, longest_s, times)
+    once, asked = IntervalTable(table, rng.choice(["absent", "raise"])), instants(rng, raw, 0.0, 1.2 * longest_s, times)
     for t_s in asked:
         assert once.next_change(t_s) == min((edge for edge in raw.instants_s if edge > t_s), default=math.inf)
     most = max(raw.counts)
@@ -288,7 +290,7 @@ def _pieces(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_pieces")
 def test_some_thousand_questions_have_the_answers_of_the_raw_intervals():
-    assert ask(1, 1, 12) > 4000
+    assert ask(1, 1, 8) > 2500
 
 
 def test_recordings_of_more_lengths_than_are_looked_at_together_answer_alike():
@@ -297,6 +299,5 @@ def test_recordings_of_more_lengths_than_are_looked_at_together_answer_alike():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_200_000_questions_have_the_answers_of_the_raw_intervals(seed):
-    assert ask(10 + seed, 1, 120) > 50_000
+def test_50_000_questions_have_the_answers_of_the_raw_intervals():
+    assert ask(10, 1, 120) > 50_000

@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from interval_rows import rows
 from refusals import in_one_line
 
 from edgesim.config import AvailabilityConfig
@@ -12,7 +13,6 @@ from edgesim.traces.convert_links import convert_links
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.models import make_availability
 from edgesim.traces.sample_week import sample_week
-from edgesim.traces.session_statistics import anatomy
 
 HEAD = "device,start_s,end_s,length_s\n"
 
@@ -23,17 +23,12 @@ def csv(folder: Path, name: str, body: str) -> Path:
     return path
 
 
-def rows(path: Path) -> list[tuple[int, float, float]]:
-    found = read_intervals(path)
-    return list(zip(found.device.tolist(), found.start_s.tolist(), found.end_s.tolist(), strict=True))
-
-
 def test_unobserved_time_counts_as_absent_unless_told_and_its_share_is_kept(tmp_path):
     available = csv(tmp_path, "available.csv", "0,10,20,100\n1,0,5,100\n")
     seen = csv(tmp_path, "seen.csv", "0,0,50,100\n1,0,100,100\n2,60,70,100\n")
     out = tmp_path / "out.parquet"
     convert(available, out, observed=seen)
-    assert rows(out) == [(0, 10, 20), (1, 0, 5)]
+    assert rows(read_intervals(out)) == [(0, 10, 20), (1, 0, 5)]
     # Nobody looked in 50 + 0 + 90 of 300 device-seconds.
     assert read_intervals(out).unobserved_share == pytest.approx(140 / 300)
     assert read_intervals(out).device_count == 3
@@ -41,7 +36,7 @@ def test_unobserved_time_counts_as_absent_unless_told_and_its_share_is_kept(tmp_
     # Of the two devices that a run replays, nobody looked at one for half its time.
     assert asked.facts()["unobserved_share"] == 0.25
     convert(available, out, observed=seen, unobserved="present")
-    assert rows(out) == [(0, 10, 20), (0, 50, 100), (1, 0, 5), (2, 0, 60), (2, 70, 100)]
+    assert rows(read_intervals(out)) == [(0, 10, 20), (0, 50, 100), (1, 0, 5), (2, 0, 60), (2, 70, 100)]
 
 
 @pytest.mark.parametrize("head", [HEAD, "device,start_s,end_s\n"])
@@ -53,7 +48,7 @@ def test_recordings_of_different_length_that_are_all_observed_have_no_unobserved
         convert(available, out, observed=seen, unobserved=unobserved)
         assert read_intervals(out).unobserved_share == 0.0
         assert read_intervals(out).length_s.tolist() == [100, 1000]
-        assert rows(out) == [(0, 10, 20), (1, 0, 5)]
+        assert rows(read_intervals(out)) == [(0, 10, 20), (1, 0, 5)]
     # A device seen for 40 s beyond its recording, one of which there is nothing else, and a gap of 50 s.
     seen.write_text(HEAD + "0,0,140,1000\n1,50,1000,1000\n2,0,300,300\n")
     convert(available, out, observed=seen)
@@ -79,20 +74,6 @@ def test_observed_time_is_that_of_the_device_of_the_same_id_whatever_the_least_i
     seen.write_text(HEAD + "2,0,100,100\n")
     convert(available, out, observed=seen)
     assert (read_intervals(out).device_count, read_intervals(out).keys) == (3, None)
-
-
-def test_what_unobserved_time_counts_as_is_noted(tmp_path):
-    available = csv(tmp_path, "available.csv", "0,10,20,100\n")
-    seen, out = csv(tmp_path, "seen.csv", "0,0,20,100\n"), tmp_path / "out.parquet"
-    for unobserved, online in (("absent", 0.1), ("present", 0.9)):
-        convert(available, out, observed=seen, unobserved=unobserved)
-        found = anatomy(read_intervals(out))
-        assert found.intervals.unobserved_as == unobserved
-        assert found.unobserved_share == pytest.approx(0.8)
-        assert found.pooled_share == pytest.approx(online)
-        assert found.observed_share == pytest.approx(0.5)
-    convert(out, tmp_path / "again.parquet")
-    assert read_intervals(tmp_path / "again.parquet").unobserved_as == "present"
 
 
 def test_the_shipped_week_is_what_its_generator_writes():

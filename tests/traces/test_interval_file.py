@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interval_rows import rows
 from refusals import in_one_line
 
 from edgesim.base.device_keys import texts
@@ -14,11 +15,6 @@ from edgesim.traces.intervals import Intervals
 
 README = Path(__file__).parents[2] / "docs" / "recordings.md"
 HEAD = "device,start_s,end_s\n"
-
-
-def rows(intervals: Intervals) -> list[tuple[int, float, float]]:
-    columns = (intervals.device.tolist(), intervals.start_s.tolist(), intervals.end_s.tolist())
-    return list(zip(*columns, strict=True))
 
 
 def csv(folder: Path, text: str) -> Path:
@@ -34,19 +30,19 @@ def test_the_example_in_the_readme_is_read(tmp_path):
     assert rows(intervals) == [(0, 0.0, 28800.0), (0, 64800.0, 86400.0), (2, 3600.0, 7200.0)]
 
 
-def test_rows_of_mixed_devices_are_put_in_order(tmp_path):
-    path = csv(tmp_path, HEAD + "2,1,2\n0,1.5,3\n2,4,5.25\n0,8,9\n")
-    assert rows(read_intervals(path)) == [(0, 1.5, 3.0), (0, 8.0, 9.0), (2, 1.0, 2.0), (2, 4.0, 5.25)]
-
-
-def test_touching_intervals_of_one_device_are_merged_and_of_two_are_not(tmp_path):
-    path = csv(tmp_path, HEAD + "0,0,1\n0,1,2\n0,2,3\n0,3.5,4\n1,4,5\n")
-    assert rows(read_intervals(path)) == [(0, 0.0, 3.0), (0, 3.5, 4.0), (1, 4.0, 5.0)]
-
-
-def test_blank_lines_and_other_columns_and_their_order_do_not_matter(tmp_path):
-    path = csv(tmp_path, "end_s, model, start_s, device\n\n2, phone, 1, 0\n\n")
-    assert rows(read_intervals(path)) == [(0, 1.0, 2.0)]
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (HEAD + "2,1,2\n0,1.5,3\n2,4,5.25\n0,8,9\n", [(0, 1.5, 3), (0, 8, 9), (2, 1, 2), (2, 4, 5.25)]),
+        # Touching intervals of one device are merged, and of two are not.
+        (HEAD + "0,0,1\n0,1,2\n0,2,3\n0,3.5,4\n1,4,5\n", [(0, 0, 3), (0, 3.5, 4), (1, 4, 5)]),
+        # Blank lines, other columns and their order do not matter.
+        ("end_s, model, start_s, device\n\n2, phone, 1, 0\n\n", [(0, 1, 2)]),
+    ],
+)
+def test_rows_are_put_in_order_by_device_and_time(text, found, tmp_path):
+    assert rows(read_intervals(csv(tmp_path, text))) == found
 
 
 def test_ids_may_count_from_0_or_from_1_in_a_column_device_id(tmp_path):
@@ -139,7 +135,7 @@ def recordings(draw: st.DrawFn) -> Intervals:
     return Intervals(*rows, lengths_s, "made", unobserved_s, counts_as, keys, models)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(recordings())
 def test_every_recording_is_read_back_as_it_was_written(tmp_path_factory, made):
     path = tmp_path_factory.getbasetemp() / "any.parquet"

@@ -9,9 +9,6 @@ from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.models import make_availability, resolve_options
-from edgesim.traces.models.always import Always
-
-DAY_S = 86_400.0
 
 
 def make(model: str, count: int = 5, seed: int = 0, **options: object) -> Availability:
@@ -26,15 +23,6 @@ def test_groups_take_turns_and_overlap_with_the_next():
         assert {int(k) % 3 for k in ids[model.available(ids, t)]} == groups, t
     assert model.next_available(ids[:3], 24.0).tolist() == [30.0, 40.0, 24.0]
     assert model.available_until(ids[:3], 20.0, 99.0).tolist() == [20.0, 24.0, 34.0]
-
-
-def test_the_config_chooses_the_model(tmp_path):
-    path = tmp_path / "week.csv"
-    path.write_text("device,start_s,end_s\n1,2,3\n")
-    assert make("always", 2) == Always(2)
-    recorded = make("table", 2, file=str(path), length_s=10.0, after_end="wrap")
-    assert recorded.available(np.arange(2), 2.5).tolist() == [False, True]
-    assert recorded.next_available(np.array([1]), 5.0).tolist() == [12.0]
 
 
 def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol():
@@ -58,26 +46,3 @@ def test_a_trace_of_fewer_devices_than_the_run_is_refused_and_one_of_more_serves
     assert isinstance(two, IntervalTable)
     assert two.device_count == 2
     assert two.next_time_with(1, 4.0) == np.inf
-
-
-def test_a_trace_shorter_than_the_run_is_refused_before_it_begins(tmp_path):
-    path = tmp_path / "week.csv"
-    path.write_text("device,start_s,end_s\n0,2,3\n")
-    config = AvailabilityConfig(model="table", file=str(path))
-    with pytest.raises(EdgesimError, match=r"the trace ends at 3 s, but 60 s \(stop_at_s\) .*after_end = \"wrap\""):
-        make_availability(config, 1, Streams(0), stop_at_s=60.0)
-    assert make_availability(config, 1, Streams(0), stop_at_s=3.0).next_time_with(1, 2.9) == 2.9
-
-
-@pytest.mark.parametrize(("order", "sign"), [("rising", 1), ("falling", -1)])
-def test_devices_can_be_numbered_by_their_time_online(order, sign):
-    ids, seconds = np.arange(30), np.arange(0.0, DAY_S, 10.0)
-    given, ordered = make("renewal", 30, length_s=DAY_S), make("renewal", 30, length_s=DAY_S, order=order)
-    everyone, when_s = np.repeat(ids, len(seconds)), np.tile(seconds, 30)
-    before, after = (model.available(everyone, when_s).reshape(30, -1) for model in (given, ordered))
-    # A look every ten seconds misses at most ten seconds of each session.
-    sessions = np.count_nonzero(np.diff(after.astype(int), axis=1), axis=1).max() + 1
-    assert (sign * np.diff(10.0 * after.sum(axis=1)) >= -10.0 * sessions).all()
-    assert abs(int(after[0].sum()) - int(after[-1].sum())) > 1000
-    # The same phones under other numbers.
-    assert sorted(map(bytes, before)) == sorted(map(bytes, after))

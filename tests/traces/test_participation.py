@@ -85,25 +85,20 @@ def test_several_devices_join_and_leave_together():
     assert lowest == [{0, 1, 2, 3}, {1, 2, 3}, {2, 3}, {3}, set(), set()]
 
 
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("devices", "options"),
+    [(10, {}), (4, {"at_once": 2, "overlap_devices": 1}), (6, {"at_once": 4, "overlap_devices": 0})],
+    ids=["three devices of which one stays", "of the page", "none stays"],
+)
 @pytest.mark.parametrize("turn", [{"turn_rounds": 2}, {"turn_s": 2 * SLOT_S}], ids=["rounds", "seconds"])
-def test_round_robin_blocks_of_two_rounds_hand_over_with_one_device(turn):
-    who = active(matrix(made("round_robin", 4, at_once=2, overlap_devices=1, **turn), 4, 6))
-    assert who == [{0, 1}, {0, 1}, {1, 2}, {1, 2}, {2, 3}, {2, 3}]
-
-
-@pytest.mark.parametrize(("devices", "window", "overlap"), [(10, 3, 1), (7, 3, 1), (6, 4, 0), (5, 5, 2)])
-@pytest.mark.parametrize("by", ["turn_rounds", "turn_s"])
-def test_a_window_moves_on_by_its_devices_less_the_overlap_for_ever(devices, window, overlap, by):
-    turn = {"turn_rounds": 3} if by == "turn_rounds" else {"turn_s": 3 * SLOT_S}
-    who = active(matrix(made("round_robin", devices, at_once=window, overlap_devices=overlap, **turn), devices, 90))
-    first = 0
+def test_a_window_moves_on_by_its_devices_less_the_overlap_for_ever(devices, options, turn):
+    given = options | ({"at_once": 3} if "turn_s" in turn and not options else {})
+    who = active(matrix(made("round_robin", devices, **given, **turn), devices, 60))
+    window, overlap, first = options.get("at_once", 3), options.get("overlap_devices", 1), 0
     for block in range(30):
-        assert who[3 * block : 3 * block + 3] == [{(first + k) % devices for k in range(window)}] * 3
+        assert who[2 * block : 2 * block + 2] == [{(first + k) % devices for k in range(window)}] * 2
         first = (first + window - overlap) % devices
-
-
-def test_the_defaults_of_a_window_are_three_devices_of_which_one_stays():
-    assert active(matrix(made("round_robin", 10, turn_rounds=10), 10, 21))[9:21:10] == [{0, 1, 2}, {2, 3, 4}]
 
 
 @by_rounds_and_seconds
@@ -115,25 +110,6 @@ def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by):
     assert np.all(np.abs(np.mean(found[:, 1:] & found[:, :-1], axis=1) - np.square(rates)) <= 0.06)
     # A device is there in the same rounds, whatever the rates of the others.
     assert np.array_equal(found[2], matrix(made("bernoulli", 5, probability=0.5, **by), 5, rounds)[2])
-
-
-@pytest.mark.slow
-@by_rounds_and_seconds
-def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by):
-    """One device that seldom comes, one that hardly stays, one of opposites in turn (p + q > 1), one of the default."""
-    joins, leaves, rounds = [0.05, 0.3, 0.9, 0.2], [0.3, 0.6, 0.8, 0.2], 2000
-    found = matrix(made("markov", 4, join_probability=joins, leave_probability=leaves, **by), 4, rounds)
-    now, then = found[:, :-1], found[:, 1:]
-    for device, (join, leave) in enumerate(zip(joins, leaves, strict=True)):
-        absent, there = ~now[device], now[device]
-        for share, of, chance in ((then[device], absent, join), (~then[device], there, leave)):
-            error = 4 * np.sqrt(chance * (1 - chance) / np.count_nonzero(of))
-            assert share[of].mean() == pytest.approx(chance, abs=error), device
-    # A device comes and goes as it does beside others of its own kind; a number beside a list is that of all.
-    alone = made("markov", 4, join_probability=0.9, leave_probability=0.8, **by)
-    assert np.array_equal(found[2], matrix(alone, 4, rounds)[2])
-    mixed = matrix(made("markov", 4, join_probability=0.2, leave_probability=leaves, **by), 4, 300)
-    assert np.array_equal(mixed[3], found[3, :300])
 
 
 def test_the_first_round_of_each_chain_is_drawn_from_its_own_stationary_law():
@@ -172,24 +148,30 @@ def test_solar_participation_is_peak_over_pi_on_average_and_the_cosine_at_each_h
 
 
 LAWS: list[tuple[str, dict[str, object]]] = [
-    ("bernoulli", {"probability": 0.2}),
     ("bernoulli", {"probability": [0.1, 0.2, 0.3, 0.05]}),
-    ("markov", {"join_probability": 0.1, "leave_probability": 0.5}),
     ("markov", {"join_probability": [0.1, 0.2, 0.05, 0.1], "leave_probability": [0.5, 0.9, 0.5, 0.4]}),
     ("solar", {"peak": 0.3}),
-]
+    # Three rounds before the first of four devices comes; all have left by the eleventh.
+    ("arrival", {"at_start": 0, "join_after_rounds": 3, "join_every_rounds": 1, "leave_after_rounds": 7,
+                 "leave_every_rounds": 1}),
+]  # fmt: skip
 
 
 def timed(model: str, by: str) -> dict[str, object]:
+    if model == "arrival":
+        return {}
     if model == "solar":
         return {"day_rounds": 12.0} if by == "rounds" else {"slot_s": SLOT_S, "day_s": 12 * SLOT_S}
     return {"slots": "rounds"} if by == "rounds" else {"slot_s": SLOT_S}
 
 
-@pytest.mark.parametrize("by", ["rounds", pytest.param("seconds", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("model", "options"), LAWS)
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("model", "options", "by"),
+    [(*law, "rounds") for law in LAWS] + [pytest.param(*law, "seconds", marks=pytest.mark.slow) for law in LAWS[:3]],
+)
 def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had_none(model, options, by):
-    own, rounds = {**options, **timed(model, by)}, 1200 if by == "seconds" else 500
+    own, rounds = {**options, **timed(model, by)}, 500
     waits = matrix(made(model, 4, **own, if_empty="wait"), 4, rounds)
     assert np.array_equal(waits, matrix(made(model, 4, **own), 4, rounds))
     model_forced = made(model, 4, **own, if_empty="force")
@@ -199,7 +181,8 @@ def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had
     assert (forced[:, empty].sum(axis=0) == 1).all()
     shares = forced[:, empty].mean(axis=1)
     assert np.abs(shares - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / empty.sum())
-    assert empty.sum() > rounds / 6
+    assert empty.sum() == rounds - 7 if model == "arrival" else rounds / 6 < empty.sum() < rounds
+    assert not model_forced.is_settled(1)
     # The count is that of the slots, whatever was asked and in which order.
     assert empty_slots(model_forced, 7, rounds * SLOT_S - 1e-9) == empty.sum()
     assert empty_slots(made(model, 4, **own), 7, rounds * SLOT_S) == 7
@@ -212,28 +195,7 @@ def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had
         ].tolist()
 
 
-def test_an_arrival_that_leaves_rounds_empty_has_one_drawn_device_in_each_of_them():
-    """Three rounds before the first of four devices comes; all have left by the eleventh."""
-    options = {"at_start": 0, "join_after_rounds": 3, "join_every_rounds": 1, "leave_after_rounds": 7}
-    options["leave_every_rounds"] = 1
-    waits = matrix(made("arrival", 4, **options, if_empty="wait"), 4, 400)
-    assert np.flatnonzero(waits.any(axis=0)).tolist() == list(range(3, 10))
-    forced_by = made("arrival", 4, **options, if_empty="force")
-    forced = matrix(forced_by, 4, 400)
-    empty = ~waits.any(axis=0)
-    assert np.array_equal(forced[:, ~empty], waits[:, ~empty])
-    assert (forced[:, empty].sum(axis=0) == 1).all()
-    assert (forced[:, empty].sum(axis=1) > 60).all()
-    assert empty_slots(forced_by, 0, np.inf) == 400 - 7
-    assert not forced_by.is_settled(1)
-
-
-@pytest.mark.slow
-def test_a_fair_coin_leaves_a_round_of_ten_clients_empty_as_often_as_the_benchmark_says():
-    # Of 100 rounds at N = 10, 100 / 2^10 = .0977 on average.
-    forced = made("bernoulli", 10, probability=0.5, slots="rounds", if_empty="force")
-    assert matrix(forced, 10, 5000).any(axis=0).all()
-    assert 0 < empty_slots(forced, 0, np.inf) == pytest.approx(50 * 0.0977, abs=4 * np.sqrt(4.9))
+def test_who_is_always_there_has_no_slots_that_may_be_empty():
     assert empty_slots(made("always", 3), 0, 1.0) is None
 
 
@@ -255,8 +217,9 @@ def write(tmp_path: Path) -> Writer:
     return written
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-@by_rounds_and_seconds
+@pytest.mark.parametrize(
+    ("kind", "by"), [("csv", {"slots": "rounds"}), ("parquet", {"slot_s": SLOT_S})], ids=["csv", "parquet"]
+)
 def test_a_programmed_matrix_is_followed_cell_by_cell(write, kind, by):
     file = write(PROGRAMME, kind)
     assert np.array_equal(matrix(made("table", 3, file=file, **by), 3, 6), PROGRAMME)
@@ -314,9 +277,8 @@ def test_a_programme_in_seconds_that_forces_ends_where_its_columns_end(write):
 CHANCES = np.array([[1, 0, 0.5, 0.25, 0, 0.9], [0, 0, 1, 1, 0, 0], [0.75, 0, 0, 1, 0, 1]])
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_timed_random_participation_has_the_probability_of_each_client_and_round_from_a_file(write, kind):
-    file = write(CHANCES, kind)
+def test_timed_random_participation_has_the_probability_of_each_client_and_round_from_a_file(write):
+    file = write(CHANCES, "parquet")
     draws = np.stack([Streams(0).uniform("availability", np.arange(3), slot) for slot in range(6)], axis=1)
     found = matrix(made("bernoulli", 3, file=file, slots="rounds"), 3, 6)
     assert np.array_equal(found, draws < CHANCES)

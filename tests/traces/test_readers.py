@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interval_rows import rows
 from refusals import in_one_line
 
 from edgesim.base.device_keys import texts
 from edgesim.devices.profile import Profile
 from edgesim.radio.environment import RecordedEnvironment, load_environment
 from edgesim.traces.convert import convert
-from edgesim.traces.readers import Capacity, RecordedAvailability, detect, read_recording
+from edgesim.traces.readers import Capacity, detect, read_recording
 from edgesim.traces.readers.ai_benchmark import read_ai_benchmark
 from edgesim.traces.readers.mahimahi import read_mahimahi
 from edgesim.traces.readers.on_off import read_on_off
@@ -23,12 +24,6 @@ def text(folder: Path, body: str, name: str = "list.csv") -> Path:
     path = folder / name
     path.write_text(body, errors="surrogateescape")
     return path
-
-
-def rows(found: object) -> list[tuple[int, float, float]]:
-    assert isinstance(found, RecordedAvailability)
-    made = found.available
-    return list(zip(made.device.tolist(), made.start_s.tolist(), made.end_s.tolist(), strict=True))
 
 
 LIST = "device,state,t1,t2,t3\n0,on,10,20\n2,off,5\n\n1, off, 1, 2, 30.5\n"
@@ -188,16 +183,6 @@ def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_
     for wrong in ("", 'trace = "c"\n'):
         with in_one_line(r"capacity: trace: expected one of the traces of links\.parquet: b, a"):
             load_environment(str(text(tmp_path, toml + wrong, "c.toml")))
-
-
-def test_a_profile_survives_the_round_trip(tmp_path):
-    source = text(tmp_path, "device,s_per_sample,link_bps\n1,0.25,3e6\n0,0.1,1e6\n", "speed.csv")
-    convert(source, tmp_path / "speed.parquet")
-    found = read_recording(tmp_path / "speed.parquet")
-    assert isinstance(found, Profile)
-    assert found.link_bps is not None
-    assert (found.s_per_sample.tolist(), found.link_bps.tolist()) == ([0.1, 0.25], [1e6, 3e6])
-    assert np.isfinite(found.s_per_sample).all()
 
 
 def test_lines_blank_throughout_are_left_out(tmp_path):

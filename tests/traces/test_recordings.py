@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike
 from edgesim.config import AvailabilityConfig
 from edgesim.devices.profile import Profile
 from edgesim.streams import Streams
-from edgesim.traces import stays
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.models import make_availability
-from edgesim.traces.readers import Capacity, RecordedAvailability, read_recording
+from edgesim.traces.readers import Capacity, read_recording
 from edgesim.traces.session_statistics import anatomy
 
 DAY_S = 86_400.0
@@ -102,32 +101,24 @@ def test_the_hundred_phones_of_one_second_have_theirs(fedscale, recordings):
     agree(100 * np.quantile(found.online_share, [0, *QUARTILES, 1]), "43.9 67.4 74.3 81.5 97.4")
 
 
-@pytest.mark.parametrize("at_once", [None, 64], ids=["as it is", "in pieces"])
 @pytest.mark.parametrize("name", ["flash", "fedscale"])
-def test_replay_has_all_phones_that_the_rows_say_at_any_one_instant(name, at_once, request, monkeypatch):
+def test_replay_has_all_phones_that_the_rows_say_at_any_one_instant(name, request):
     path = request.getfixturevalue(name)
-    if at_once is not None:
-        # Few rows in a piece and in a window: these recordings are shorter than what is looked at in one.
-        monkeypatch.setattr(stays, "_AT_ONCE", at_once)
-        monkeypatch.setattr(stays, "_ROWS_OF_DEVICE", 0)
-        monkeypatch.setattr(stays, "_LEAST_ROWS", at_once)
     rows, lengths_s = pd.read_parquet(path), read_intervals(path).length_s
     device, start_s, end_s = (rows[column].to_numpy() for column in ("device", "start_s", "end_s"))
-    asked = make_availability(
-        AvailabilityConfig(model="table", file=str(path), after_end="wrap"), len(lengths_s), Streams(0)
-    )
+    config, ids = AvailabilityConfig(model="table", file=str(path), after_end="wrap"), np.arange(len(lengths_s))
+    asked = make_availability(config, len(ids), Streams(0))
 
     def there(t_s: float) -> np.ndarray:
         phase_s = t_s % lengths_s[device]
-        found = np.zeros(len(lengths_s), dtype=bool)
-        found[device[(start_s <= phase_s) & (phase_s < end_s)]] = True
-        return found
+        return np.isin(ids, device[(start_s <= phase_s) & (phase_s < end_s)])
 
     rng = np.random.default_rng(1)
     edges_s = rng.choice(np.concatenate([start_s, end_s]), 100) + 30 * DAY_S * rng.integers(0, 2, 100)
-    for t_s in [*edges_s, *rng.uniform(0, 40 * DAY_S, 100)]:
-        assert asked.available(np.arange(len(lengths_s)), t_s).tolist() == there(t_s).tolist(), t_s
-    for t_s in [*edges_s[:20], *rng.uniform(0, 40 * DAY_S, 20)]:
+    instants_s = [*edges_s, *rng.uniform(0, 40 * DAY_S, 100)]
+    for t_s in instants_s:
+        assert asked.available(ids, t_s).tolist() == there(t_s).tolist(), t_s
+    for t_s in instants_s[80:120]:
         # As many as half a day later: the first of the starts ahead, one of each row, that brings them is before that.
         count = int(there(t_s + DAY_S / 2).sum())
         ahead_s = np.unique(start_s + (np.floor((t_s - start_s) / lengths_s[device]) + 1) * lengths_s[device])
@@ -190,13 +181,3 @@ def test_the_recorded_links_open_as_they_are_with_their_published_statistics(rec
         whole = mbps[:-1]
         empty = 100 * np.mean(mbps == 0)
         agree([0.1 * len(whole), whole.mean(), np.median(mbps), np.quantile(mbps, 0.9), empty], printed)
-
-
-def test_the_recordings_of_availability_open_as_they_are(recordings):
-    for name, first, count in (("device-availability", 0, 723), ("device-availability-fedscale100", 1, 100)):
-        source = recordings / f"{name}.parquet"
-        found = read_recording(source)
-        assert isinstance(found, RecordedAvailability)
-        assert found.available.device_count <= count
-        ids = pd.read_parquet(source)["device_id"]
-        assert np.unique(found.available.device).tolist() == np.unique(ids - first).tolist()

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interval_rows import rows
 
 from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
 from edgesim.traces.interval_table import IntervalTable
-from edgesim.traces.intervals import Intervals, joined
+from edgesim.traces.intervals import joined
 from edgesim.traces.models import make_availability, renewal
 from edgesim.traces.models.options import DAY_S
 from edgesim.traces.models.renewal import Renewal
@@ -40,11 +41,6 @@ def test_windows_of_time_laid_end_to_end_are_the_whole_time(name, monkeypatch):
     device, start_s, end_s = (np.concatenate([getattr(part, column) for part in parts])
                               for column in ("device", "start_s", "end_s"))  # fmt: skip
     assert rows(joined(device, start_s, end_s, law.length_s, DEVICES)) == rows(whole)
-
-
-def rows(intervals: Intervals) -> list[tuple[int, float, float]]:
-    columns = (intervals.device, intervals.start_s, intervals.end_s)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 class Counted(Streams):

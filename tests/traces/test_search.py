@@ -83,18 +83,6 @@ def test_a_search_through_a_night_of_years_takes_as_many_draws_however_short_the
     assert made.empty_slots(dusk_s, dusk_s + 0.3 * day_s) == int(made._slot(dusk_s + 0.3 * day_s) - made._slot(dusk_s))
 
 
-def test_a_periodic_device_comes_at_its_phase_of_any_later_period():
-    period_s, on_s = 3 * YEAR_S, 1e6
-    made = make_availability(AvailabilityConfig(model="periodic", period_s=period_s, on_s=on_s), 7, Streams(9))
-    ids = np.arange(7)
-    phase_s = period_s * Streams(9).uniform("availability-phase", ids)
-    for t_s in (0.0, 1e8, 2.5e8, 9e9):
-        passed_s = (t_s - phase_s) % period_s
-        expected_s = np.where(passed_s < on_s, t_s, t_s - passed_s + period_s)
-        assert made.next_available(ids, t_s) == pytest.approx(expected_s, abs=1e-5)
-        assert made.next_time_with(1, t_s) == pytest.approx(expected_s.min(), abs=1e-5)
-
-
 RARE = {"model": "bernoulli", "probability": 1e-4, "slot_s": 10.0}
 
 

@@ -63,7 +63,7 @@ def test_gaps_and_sessions_by_hand():
 
 @pytest.fixture(scope="module")
 def week():
-    return anatomy(Renewal().intervals(10_000, Streams(1)))
+    return anatomy(Renewal().intervals(4_000, Streams(1)))
 
 
 def test_the_generated_week_is_online_as_often_as_published(week):

@@ -61,8 +61,8 @@ def promises() -> Callable[..., list[Promise]]:
     def make(model: FlatModel, *edges: list[int], augmented=False, **fields) -> list[Promise]:
         """``fields`` are one value for all jobs, or each job's own.
 
-        They are those of the optimiser; ``scale``, which multiplies the start weights; and else what is given, of which
-        ``shift`` is how large a random one is.
+        They are those of the optimiser; ``scale``, which multiplies the start weights; ``velocity``, by how much of the
+        weights the job begins with; and else what is given, of which ``shift`` is how large a random one is.
         """
         random = np.random.default_rng(1)
         each = {name: np.broadcast_to(values, len(edges)).tolist() for name, values in (DEFAULTS | fields).items()}
@@ -78,7 +78,9 @@ def promises() -> Callable[..., list[Promise]]:
                 drawn = torch.randn(model.trainable, generator=torch.Generator().manual_seed(n))
                 given["shift"] = shift * drawn.to(start)
             given |= {name: torch.tensor(value) for name, value in own.items()}
-            job = Job(n, 1, 100 + n, (Phase(samples, np.array(part), changes),), given, optimiser)
+            velocity = given.pop("velocity", torch.zeros(())).to(start) * start[: model.trainable]
+            phase = Phase(samples, np.array(part), changes)
+            job = Job(n, 1, 100 + n, (phase,), given, optimiser, velocity=velocity if velocity.any() else None)
             made.append(Promise(n, 1, job))
         return made
 
@@ -129,6 +131,8 @@ def has_the_bits(data, pulling):
             LoopBackEnd(model, data, pulling).run(alone)
         for one, other in zip(spread, alone, strict=True):
             assert torch.equal(one.result.update, other.result.update)
+            velocities = one.result.velocity, other.result.velocity
+            assert velocities == (None, None) or torch.equal(*velocities)
             figures = ("loss", "accuracy", "update_norm", "loss_rms")
             assert [getattr(one.result, name) for name in figures] == [getattr(other.result, name) for name in figures]
             for mine, theirs in ((one.result.up, other.result.up), (one.result.keeps, other.result.keeps)):

@@ -1,8 +1,6 @@
-"""Losses of an algorithm's own, which look at features, at frozen teachers and at what a job was given."""
+"""Losses of an algorithm's own, which look at features, frozen teachers and what a job was given; and own gradients."""
 
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +10,8 @@ from torch import nn
 
 from edgesim.learning import dropout
 from edgesim.learning.algorithms.algorithm import AveragingOptions
-from edgesim.learning.algorithms.records import Phase, Sizes
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Phase, Sent, Sizes
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe
@@ -58,21 +57,28 @@ class Branched(nn.Module):
 
 
 BUILDS = (dense, normalised, of_the_batch_in_evaluation_too, convolutional, Branched)
-each_build = pytest.mark.parametrize("build", BUILDS)
-each_sharing = pytest.mark.parametrize("shared", [True, False], ids=["of all", "of each"])
 
 
-@pytest.fixture(scope="module")
+class Taught(LocalHalf):
+    """Cross-entropy, two teachers, features near a given centre, and a mean over the samples of class 0 alone."""
+
+    teachers = ("start", "other")
+    features = True
+
+    def loss(self, step):
+        """[n]; the part of a sample of class 0 is one over their number, as a mean over them would have it."""
+        taught = F.log_softmax(step.teachers["other"].logits, 1)
+        soft = taught.exp() * (taught - F.log_softmax(step.own.logits, 1))
+        apart = (step.own.features - step.teachers["start"].features).square().mean(1)
+        near = (step.own.features - step.given["centre"]).square().mean(1)
+        of_zero = (step.labels == 0) * (step.share > 0)
+        part = of_zero / (step.share * of_zero).sum().clamp_min(1e-9)
+        return super().loss(step) + 0.7 * soft.sum(1) - 0.2 * apart + 0.3 * part * near
+
+
+@pytest.fixture
 def taught():
-    """Of a module that processes started by a test can import."""
-    folder = str(Path(__file__).parent)
-    sys.path.insert(0, folder)
-    try:
-        from taught import Taught
-
-        yield Taught(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))
-    finally:
-        sys.path.remove(folder)
+    return Taught(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))
 
 
 def make(model, shared, augmented=True):
@@ -131,26 +137,16 @@ def by_hand(build, flat, data, job):
     return own.weights - job.start
 
 
-@each_build
-@each_sharing
-def test_the_loop_trains_on_it_with_teachers_in_evaluation_mode(build, shared, flat, data, taught):
-    model = flat(build, torch.float64)
-    made = make(model, shared)
-    LoopBackEnd(model, data, taught).run(made)
-    for promise in made:
-        torch.testing.assert_close(promise.result.update, by_hand(build, flat, data, promise.job), rtol=0, atol=1e-12)
-
-
-@each_build
-@each_sharing
-def test_stacked_jobs_bring_what_the_loop_brings(build, shared, flat, data, taught):
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("shared", [True, False], ids=["of all", "of each"])
+def test_both_back_ends_train_on_it_with_teachers_in_evaluation_mode(build, shared, flat, data, taught):
     model = flat(build, torch.float64)
     alone, together = make(model, shared), make(model, shared)
     LoopBackEnd(model, data, taught).run(alone)
     StackedBackEnd(model, data, 4096, taught).run(together)
     for one, other in zip(alone, together, strict=True):
-        gap = float((one.result.update - other.result.update).norm())
-        assert gap <= 1e-9 * one.result.update_norm
+        torch.testing.assert_close(one.result.update, by_hand(build, flat, data, one.job), rtol=0, atol=1e-12)
+        assert float((one.result.update - other.result.update).norm()) <= 1e-9 * one.result.update_norm
         assert other.result.loss == pytest.approx(one.result.loss, rel=1e-9)
 
 
@@ -167,7 +163,7 @@ def test_jobs_that_are_given_tensors_of_other_shapes_are_not_stacked_with_each_o
         assert float((one.result.update - other.result.update).norm()) <= 1e-9 * one.result.update_norm
 
 
-@each_build
+@pytest.mark.parametrize("build", BUILDS)
 def test_what_is_told_of_the_loss_is_cross_entropy_whatever_is_trained_on(build, flat, data, taught, averaging):
     """Of one step, so that both have trained on the same weights."""
     model = flat(build, torch.float64)
@@ -191,3 +187,52 @@ def test_teachers_that_a_stack_makes_otherwise_are_found_out_by_the_trial(flat):
     with pytest.raises(NotStackable, match="other results"):
         probe(model, always_training, SHAPE, features=True, frozen=True)
     probe(model, chain, SHAPE, features=True, frozen=True)
+
+
+OWN = (np.arange(0, 11), np.arange(30, 53))
+DECAY = 0.3
+
+
+class Gradients(LocalHalf):
+    """An algorithm whose devices send the gradient at their start, asked for twice."""
+
+    def sent(self, trained):
+        """Both passes, [trainable] each."""
+        return Sent(up={"once": trained.gradient(), "again": trained.gradient()})
+
+
+def own_gradient(flat, build, data, start, own):
+    """Of all samples at once, by autograd alone: running statistics, no dropout, no augmentation."""
+    reference = flat(build, torch.float64)
+    reference.load(start)
+    reference.module.eval()
+    images, labels = data.train(torch.from_numpy(own))
+    loss = F.cross_entropy(reference.module(reference.inputs(images)), labels)
+    # The vector holds the weights of convolutions channels-last, as `grad` of a parameter does not.
+    reference.gradient.zero_()
+    loss.backward()
+    return reference.gradient + DECAY * start[: reference.trainable]
+
+
+@pytest.mark.parametrize("build", [normalised, convolutional, Branched])
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_it_is_the_gradient_of_the_mean_loss_at_the_start_in_evaluation_mode(build, back_end, flat, data):
+    model, random = flat(build, torch.float64), np.random.default_rng(2)
+    algorithm = Gradients(AveragingOptions(), Sizes(0.0, model.trainable, 2), Streams(0))
+    promises = []
+    for device, own in enumerate(OWN):
+        start = model.snapshot() + 0.1 * torch.from_numpy(random.random(len(model.weights)))
+        changes = random.integers(0, [2, 9, 9], (10, 3))
+        phase = Phase(random.choice(own, 10), np.array([0, 4, 8, 10]), changes)
+        job = Job(device, 1, device, (phase,), {"start": start}, Optimiser(0.1, 0.9, DECAY), own)
+        promises.append(Promise(device, 1, job))
+    ends = {"loop": LoopBackEnd(model, data, algorithm), "stacked": StackedBackEnd(model, data, 512, algorithm)}
+    ends[back_end].run(promises)
+    plain = LoopBackEnd(flat(build, torch.float64), data, LocalHalf(AveragingOptions(), algorithm.sizes, Streams(0)))
+    for promise, own in zip(promises, OWN, strict=True):
+        found = own_gradient(flat, build, data, promise.job.start, own)
+        for name in ("once", "again"):
+            assert torch.allclose(promise.result.up[name], found, rtol=0, atol=1e-12), name
+        # What was trained is what is trained without a pass.
+        undisturbed = plain.train(promise.job).update
+        assert float((promise.result.update - undisturbed).norm() / undisturbed.norm()) < 1e-9

@@ -71,9 +71,8 @@ def _processes(back_end):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["resnet10-bn", "torchvision:shufflenet_v2_x0_5"])
-def test_networks_with_batch_norms_have_the_bits_of_the_loop_too(name, make, promises, has_the_bits):
-    model, back_end = make(name)
+def test_a_network_with_batch_norms_has_the_bits_of_the_loop_too(make, promises, has_the_bits):
+    model, back_end = make("torchvision:shufflenet_v2_x0_5")
     edges = ([0, 6, 12], [0, 6])
     alone, spread = promises(model, *edges), promises(model, *edges)
     with reproducible(CPU):
@@ -85,30 +84,18 @@ def test_networks_with_batch_norms_have_the_bits_of_the_loop_too(name, make, pro
 
 @pytest.mark.slow
 def test_workers_bring_the_very_bits_of_the_loop_and_go_on_doing_so(two, promises, has_the_bits):
+    """On a net with dropout."""
     model, back_end = two
-    for _ in range(2):
-        spread = promises(model, *EDGES)
+    starts = {"scale": [1.0, 0.9, 1.0, 1.1, 0.9], "augmented": True, "weight_decay": 0.1}
+    pull = {"to_start": 0.5, "decay": [0.0, 0.1, 0.2, 0.3, 0.4], "shift": [0.0, 0.1, 0.2, 0.0, 0.3]}
+    lasting = {"persist_momentum": True, "velocity": [0.0, 0.1, 0.2, 0.0, 0.3]}
+    for given in ({}, starts | pull, {"kind": "adam", "clip_norm": 4.0}, {"clip_norm": 4.0} | lasting):
+        spread = promises(model, *EDGES, **given)
         with reproducible(CPU):
             assert back_end.run(spread) == len(EDGES)
             assert back_end.run(spread) == 0
-        has_the_bits(spread, promises(model, *EDGES), model)
-
-
-@pytest.mark.slow
-def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_too(two, promises, has_the_bits):
-    """On a net with dropout, with every term of a pull and with decay."""
-    model, back_end = two
-    pull = {"to_start": 0.5, "decay": [0.0, 0.1, 0.2, 0.3, 0.4], "shift": [0.0, 0.1, 0.2, 0.0, 0.3]}
-    with reproducible(CPU):
-        alone, spread, unchanged = (
-            promises(model, *EDGES, augmented=augmented, scale=[1.0, 0.9, 1.0, 1.1, 0.9], weight_decay=0.1, **pull)
-            for augmented in (True, True, False)
-        )
-        back_end.run(spread)
-        back_end.run(unchanged)
-    has_the_bits(spread, alone, model)
-    for one, other in zip(spread, unchanged, strict=True):
-        assert not torch.equal(one.result.update, other.result.update)
+        has_the_bits(spread, promises(model, *EDGES, **given), model)
+        assert (spread[0].result.velocity is None) == (given.get("persist_momentum") is None)
 
 
 @pytest.mark.slow
@@ -126,45 +113,43 @@ def test_mixed_precision_has_the_bits_of_the_loop_too_and_others_than_single(
         assert 1e-5 < float(difference) < 0.2
 
 
-def test_a_diverging_job_is_the_error_of_the_loop_and_the_workers_live_on(two, promises):
-    model, back_end = two
+def test_a_diverging_job_is_the_error_of_the_loop_and_a_worker_killed_at_work_is_named_with_what_to_do(make, promises):
+    model, back_end = make("fedteddi-cnn")
     edges = [list(range(0, 41, 4))] * 4
     with pytest.raises(Diverged, match=r"device 1, round 1, step [2-9]: .*lower learning.lr"):
-        back_end.run(promises(model, *edges, lr=[0.01, 1e30, 0.01, 1e30]))
+        _started(back_end).run(promises(model, *edges, lr=[0.01, 1e30, 0.01, 1e30]))
+    # The worker lives on.
     assert back_end.run(promises(model, *edges)) == 4
-
-
-def test_a_worker_killed_at_work_is_named_with_what_to_do_and_the_others_end(two, promises):
-    # The last test of this pair of processes.
-    model, back_end = two
     made = promises(model, *[list(range(0, 96 * 40 + 1, 96))] * 4)
-    victim = _processes(back_end)[1]
-    killer = threading.Timer(0.5, os.kill, (victim.pid, signal.SIGKILL))
-    killer.start()
+    (victim,) = _processes(back_end)
+    threading.Timer(0.5, os.kill, (victim.pid, signal.SIGKILL)).start()
     with pytest.raises(
         EdgesimError,
-        match=rf"worker 2 of 2 \(process {victim.pid}\) was killed by signal 9 while training device \d in round 1; .*"
+        match=rf"worker 1 of 1 \(process {victim.pid}\) was killed by signal 9 while training device \d in round 1; .*"
         r"set learning.workers lower",
     ):
         back_end.run(made)
-    assert not any(process.is_alive() for process in _processes(back_end))
 
 
 @pytest.mark.slow
-def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_named(make, promises, has_the_bits):
+def test_until_a_worker_has_started_the_jobs_run_here(make, promises, has_the_bits):
     model, back_end = make("mlp")
     spread, alone = promises(model, *EDGES), promises(model, *EDGES)
     with reproducible(CPU):
         assert back_end.run(spread) == len(EDGES)
     has_the_bits(spread, alone, model)
-    _started(back_end)
-    (victim,) = _processes(back_end)
+
+
+@pytest.mark.slow
+def test_where_a_worker_was_killed_the_others_end(two, promises):
+    # The last test of this pair of processes.
+    model, back_end = two
+    victim, other = _processes(back_end)
     os.kill(victim.pid, signal.SIGKILL)
     victim.join()
-    with pytest.raises(
-        EdgesimError, match=rf"worker 1 of 1 \(process {victim.pid}\) was killed by signal 9 while .*memory"
-    ):
+    with pytest.raises(EdgesimError, match=r"worker 1 of 2 .* was killed by signal 9 while .*memory"):
         back_end.run(promises(model, *EDGES))
+    assert not other.is_alive()
 
 
 @pytest.mark.slow

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from whole_runs import play
 
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.transmission import charged_bits
-from edgesim.simulation import composition as simulation
 
 PAGE = (Path(__file__).parents[3] / "docs/compression.md").read_text()
 TEXT = " ".join(PAGE.split())
@@ -80,9 +78,8 @@ def test_errors_of_stc_by_the_share_of_the_numbers_that_it_sends(tmp_path):
                 "learning": {"model": "mlp", "pretrain": False, "back_end": "loop"},
                 "upload": {"codec": "stc", "ratio": ratio, "feedback": feedback},
             }
-            folder = tmp_path / f"{feedback}-{ratio}"
-            simulation.run(parse(config, "test"), folder)
-            errors = read_table(folder, "metrics").query("name == 'codec' and key == 'error'")["value"]
+            metrics = play(tmp_path / f"{feedback}-{ratio}", config).metrics
+            errors = metrics.query("name == 'codec' and key == 'error'")["value"]
             assert len(errors) == rounds
             late = errors.iloc[20:] if rounds > 1 else errors
             assert late.mean() == pytest.approx(float(cells[place]), abs=0.01)

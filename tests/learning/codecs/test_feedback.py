@@ -161,13 +161,13 @@ FIXED_POINT = [-1.1857142857, 0.8642857143]
 
 
 def test_a_residual_oscillates_and_ef21_settles():
-    assert average("none", 500, code=lambda update: update)[0][-1].tolist() == pytest.approx(FIXED_POINT, abs=1e-9)
-    assert float(average("none", 1500)[0][-1, 1]) == pytest.approx(0.255, abs=5e-4)
-    tail = average("residual", 3000)[0][-2000:]
+    assert average("none", 150, code=lambda update: update)[0][-1].tolist() == pytest.approx(FIXED_POINT, abs=1e-9)
+    assert float(average("none", 300)[0][-1, 1]) == pytest.approx(0.255, abs=5e-4)
+    tail = average("residual", 1000)[0][-700:]
     assert float(tail[:, 1].mean()) == pytest.approx(0.86418, abs=2e-4)
     spread = (tail.max(0).values - tail.min(0).values).tolist()
     assert spread == pytest.approx([0.47, 0.26], abs=5e-3)
-    assert average("ef21", 1000)[0][-1].tolist() == pytest.approx(FIXED_POINT, abs=1e-9)
+    assert average("ef21", 200)[0][-1].tolist() == pytest.approx(FIXED_POINT, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["topk", "stc", "sign", "half", "randk"])

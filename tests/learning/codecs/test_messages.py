@@ -49,7 +49,7 @@ def uniforms(vector, turn):
     return torch.from_numpy(((words + 0.5) * 2.0**-23).astype(np.float32))
 
 
-COUNTS = pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+COUNTS = pytest.mark.parametrize("count", [80, pytest.param(10_000, marks=pytest.mark.slow)])
 
 
 @COUNTS

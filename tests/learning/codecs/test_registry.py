@@ -8,7 +8,7 @@ import pytest
 import torch
 from refusals import in_one_line
 
-from edgesim.base.errors import Diverged, EdgesimError
+from edgesim.base.errors import Diverged
 from edgesim.learning.codecs import CODECS, make_codec
 from edgesim.learning.codecs.codec import Codec
 from edgesim.learning.codecs.feedback import Sent
@@ -106,10 +106,8 @@ def test_a_scale_above_the_largest_float_is_refused():
     ],
 )
 def test_bad_names_and_options_are_refused_in_a_line(name, options, said):
-    with pytest.raises(EdgesimError) as refused:
+    with in_one_line(re.escape(said)):
         make_codec(name, options)
-    assert said in str(refused.value)
-    assert len(str(refused.value).splitlines()) == 1
 
 
 class Wrong(Codec):

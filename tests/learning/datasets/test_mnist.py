@@ -3,8 +3,8 @@ import struct
 
 import numpy as np
 import pytest
-import torchvision
 from refusals import in_one_line
+from torchvision.datasets import EMNIST, MNIST, FashionMNIST
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
@@ -40,30 +40,22 @@ def _load(tmp_path, arrays, name="mnist", below="MNIST/raw", zipped=False):
 
 
 @pytest.mark.parametrize(
-    ("name", "place", "theirs"),
-    [
-        ("mnist", "MNIST/raw", torchvision.datasets.MNIST),
-        ("fashion-mnist", "FashionMNIST/raw", torchvision.datasets.FashionMNIST),
-    ],
+    ("name", "first", "classes"),
+    [("mnist", 0, 10), ("fashion-mnist", 0, 10), ("emnist-balanced", 0, 47), ("emnist-letters", 1, 26)],
 )
-def test_mnist_and_fashion_mnist_are_what_torchvision_reads(tmp_path, name, place, theirs):
-    dataset = _load(tmp_path, _arrays(), name, place)
-    assert (dataset.class_count, dataset.image_shape) == (10, (1, 28, 28))
-    halves = ((dataset.images[0], dataset.train_labels), (dataset.images[1], dataset.test_labels))
-    for (images, labels), train in zip(halves, (True, False), strict=True):
-        other = theirs(tmp_path, train)
+@pytest.mark.whole_family
+def test_what_is_read_is_what_torchvision_reads_with_letters_counted_from_0(tmp_path, name, first, classes):
+    kind, _, split = name.partition("-") if name.startswith("emnist") else (name, "", "")
+    theirs = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "emnist": EMNIST}[kind]
+    arrays = _arrays(first, classes, f"emnist-{split}-", "test") if split else _arrays()
+    dataset = _load(tmp_path, arrays, name, f"{theirs.__name__}/raw")
+    assert (dataset.class_count, dataset.image_shape) == (classes, (1, 28, 28))
+    for images, labels, train in zip(
+        dataset.images, (dataset.train_labels, dataset.test_labels), (True, False), strict=True
+    ):
+        other = theirs(tmp_path, **{"split": split} if split else {}, train=train)
         np.testing.assert_array_equal(images[:, 0], other.data)
-        np.testing.assert_array_equal(labels, other.targets)
-
-
-@pytest.mark.parametrize(("split", "first", "classes"), [("balanced", 0, 47), ("letters", 1, 26), ("byclass", 0, 62)])
-def test_emnist_is_what_torchvision_reads_with_letters_counted_from_0(tmp_path, split, first, classes):
-    arrays = _arrays(first, classes, f"emnist-{split}-", "test")
-    dataset = _load(tmp_path, arrays, f"emnist-{split}", "EMNIST/raw")
-    other = torchvision.datasets.EMNIST(tmp_path, split, train=False)
-    np.testing.assert_array_equal(dataset.images[1][:, 0], other.data)
-    np.testing.assert_array_equal(dataset.test_labels, other.targets - first)
-    assert dataset.class_count == classes
+        np.testing.assert_array_equal(labels, other.targets - first)
 
 
 def test_files_may_be_zipped_and_lie_in_the_folder_itself(tmp_path):
@@ -104,24 +96,20 @@ def test_bad_content_is_one_line_that_names_the_file(tmp_path, name, change, wor
         _load(tmp_path, arrays)
 
 
-def test_a_file_cut_short_is_refused(tmp_path):
-    arrays = _arrays()
-    dataset = _load(tmp_path, arrays)
-    path = tmp_path / "MNIST/raw/train-images-idx3-ubyte"
-    path.write_bytes(path.read_bytes()[:-5])
-    with in_one_line(r"ubyte: holds 15675 values, its header says 15680"):
+@pytest.mark.parametrize(
+    ("zipped", "kept", "said"),
+    [
+        (False, lambda content: content[:-5], "ubyte: holds 15675 values, its header says 15680"),
+        (True, lambda content: content[:2000], r"ubyte.gz: cannot be read: .*; fetch it again"),
+    ],
+    ids=["cut short", "broken archive"],
+)
+def test_a_damaged_file_is_refused_when_its_images_are_asked_for_and_a_foreign_at_once(tmp_path, zipped, kept, said):
+    dataset = _load(tmp_path, _arrays(), zipped=zipped)
+    path = tmp_path / f"MNIST/raw/train-images-idx3-ubyte{'.gz' if zipped else ''}"
+    path.write_bytes(kept(path.read_bytes()))
+    with in_one_line(said):
         _ = dataset.images
     path.write_bytes(b"\0\0")
-    with in_one_line("not an IDX file"):
-        _load(tmp_path, {})
-
-
-def test_a_broken_archive_is_refused(tmp_path):
-    dataset = _load(tmp_path, _arrays(), zipped=True)
-    path = tmp_path / "MNIST/raw/train-images-idx3-ubyte.gz"
-    path.write_bytes(path.read_bytes()[:2000])
-    with in_one_line(r"ubyte.gz: cannot be read: .*; fetch it again"):
-        _ = dataset.images
-    path.write_bytes(b"not an archive")
-    with in_one_line(r"ubyte.gz: cannot be read"):
+    with in_one_line(r"ubyte.gz: cannot be read" if zipped else "not an IDX file"):
         _load(tmp_path, {})

@@ -1,6 +1,5 @@
 """Office-Caltech's loader on made folders, and what domains are for: one Dirichlet draw, the mean of accuracies."""
 
-import json
 import os
 import shutil
 
@@ -9,17 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from typer.testing import CliRunner
+from refusals import in_one_line
+from typed_commands import edgesim_lines
+from whole_runs import merged, play
 
-from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.config import DataConfig
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.learning.datasets import load_dataset, load_shared
 from edgesim.learning.evaluation import evaluation_of
 from edgesim.learning.partitions.dirichlet import Dirichlet
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 SIZES = {"amazon": 23, "dslr": 11, "webcam": 14, "caltech": 30}
@@ -91,16 +87,12 @@ def test_the_split_and_the_public_set_hang_on_no_seed_and_on_no_place(office, tm
     np.testing.assert_array_equal(*(shared.dataset.images[1] for shared in (first, second)))
     assert np.bincount(first.dataset.train_labels[first.public]).tolist() == [2] * 10
     assert sorted([*first.private, *first.public]) == list(range(61))
-
-
-def test_images_have_another_size_where_that_is_asked_for(office):
     assert load(office, image_size=9).images[0].shape == (61, 3, 9, 9)
 
 
 def refused(folder, load=load):
-    with pytest.raises(EdgesimError) as refusal:
+    with in_one_line("office") as refusal:
         load(folder)
-    assert "\n" not in str(refusal.value)
     return str(refusal.value)
 
 
@@ -110,6 +102,11 @@ def test_nothing_there_is_one_line_that_says_what_to_put_where(tmp_path):
         "data.dataset: office-caltech is not there, and cannot be downloaded: put its folders amazon, "
     )
     assert f"into {tmp_path / 'office-caltech'}, or set data.folder to where they lie" in said
+
+
+def emptied(folder):
+    for file in os.listdir(folder):
+        (folder / file).rename(folder / f".{file}")
 
 
 @pytest.mark.parametrize(
@@ -123,34 +120,21 @@ def test_nothing_there_is_one_line_that_says_what_to_put_where(tmp_path):
         (lambda root: (root / "dslr/mugs").mkdir(), "dslr: dslr has a class 'mugs' and amazon has not; expected "),
         (lambda root: (root / "amazon/cup").mkdir(), "amazon: has 11 class folders; expected 10"),
         (lambda root: shutil.rmtree(root / "amazon/mug"), "amazon: has 9 class folders; expected 10"),
-        (lambda root: empty(root / "caltech/bike"), "caltech/bike: holds no images"),
-        (lambda root: hide(root / "caltech/bike"), "caltech/bike: holds no images"),
+        (lambda root: emptied(root / "caltech/bike"), "caltech/bike: holds no images"),
     ],
 )
+@pytest.mark.whole_family
 def test_a_folder_of_another_shape_is_one_line_that_names_what_is_wrong(harm, said, tmp_path):
     root = made(tmp_path / "office")
     harm(root)
     assert refused(root).startswith(f"{root}/{said}")
 
 
-def empty(folder):
-    shutil.rmtree(folder)
-    folder.mkdir()
-
-
-def hide(folder):
-    for file in os.listdir(folder):
-        (folder / file).rename(folder / f".{file}")
-
-
 def test_a_broken_image_is_named_before_a_run_begins(tmp_path):
     root = made(tmp_path / "office")
     (root / "webcam/mug/008.png").write_bytes(b"\x89PNG\r\n")
-    assert refused(root, lambda folder: load(folder).images).startswith(
-        f"{root}/webcam/mug/008.png: not a readable image"
-    )
-    with pytest.raises(EdgesimError, match=r"webcam/mug/008.png: not a readable image"):
-        simulation.run(config(root), tmp_path / "run")
+    with in_one_line(r"webcam/mug/008.png: not a readable image"):
+        play(tmp_path / "run", config(root))
     assert not (tmp_path / "run").exists()
 
 
@@ -192,45 +176,43 @@ def test_the_accuracy_is_the_mean_over_domains_of_that_of_their_samples():
 
 
 def config(folder, **sections):
-    return parse(
-        {
-            "rounds": 2,
-            "devices": {"count": 3},
-            "round": {"tmax_s": 20.0},
-            "data": {"dataset": "office-caltech", "folder": str(folder), "partition": "dirichlet"},
-            "learning": {"model": "mlp", "pretrain": False, "epochs": 1, "back_end": "loop"},
-        }
-        | sections,
-        "test",
-    )
+    base = {
+        "rounds": 2,
+        "devices": {"count": 3},
+        "round": {"tmax_s": 20.0},
+        "data": {"dataset": "office-caltech", "folder": str(folder), "partition": "dirichlet"},
+        "learning": {"model": "mlp", "pretrain": False, "epochs": 1, "back_end": "loop"},
+    }
+    return merged(base, sections)
+
+
+RESNET = {
+    "learning": {"model": "resnet10-bn", "pretrain": False, "epochs": 1, "batch_size": 10, "clip_norm": 10.0},
+    "data": {"image_size": 8, "public": "carved", "public_per_class": 1},
+    "rounds": 1,
+    "algorithm": {"name": "fedmd", "average_weights": True, "public_epochs": 1},
+}
+"""DPFL's own network and FedMD: devices hold parts of all domains by one draw, ten images are carved out."""
 
 
 @pytest.mark.parametrize(
-    "algorithm", [{"name": "fedavg"}, {"name": "fedproto"}, {"name": "fedproto", "average_weights": True}], ids=str
+    "sections",
+    [
+        {"algorithm": {"name": "fedavg"}},
+        {"algorithm": {"name": "fedproto"}},
+        {"algorithm": {"name": "fedproto", "average_weights": True}},
+        pytest.param(RESNET, marks=pytest.mark.slow),
+    ],
+    ids=lambda sections: str(sections["algorithm"]),
 )
-def test_a_run_tells_each_domain_and_their_mean(office, algorithm, tmp_path):
-    assert simulation.run(config(office, algorithm=algorithm), tmp_path / "run").status == "finished"
-    rounds, metrics = (read_table(tmp_path / "run", name) for name in ("rounds", "metrics"))
+def test_a_run_tells_each_domain_and_their_mean(office, sections, tmp_path):
+    played = play(tmp_path / "run", config(office, **sections))
+    rounds, metrics = played.rounds, played.metrics
     for number, accuracy in zip(rounds["round"], rounds["test_accuracy"], strict=True):
         of_domains = metrics.query(f"name == 'domain_accuracy' and round == {number}").set_index("key")["value"]
         assert list(of_domains.index) == ["amazon", "dslr", "webcam", "caltech"]
         assert accuracy == pytest.approx(of_domains.mean(), abs=1e-12)
     assert len(metrics.query("name == 'domain_accuracy' and round == 0")) == 4
-    assert "accuracy by domain" in CliRunner().invoke(app, ["show", str(tmp_path / "run")]).output
-
-
-@pytest.mark.slow
-def test_the_papers_resnet_10_trains_on_it_by_domains_with_batch_norm_and_public_images(office, tmp_path):
-    """DPFL's own network and FedMD: devices hold parts of all domains by one draw, ten images are carved out."""
-    learning = {"model": "resnet10-bn", "pretrain": False, "epochs": 1, "batch_size": 10, "clip_norm": 10.0}
-    data = {"dataset": "office-caltech", "folder": str(office), "partition": "dirichlet", "image_size": 8}
-    data |= {"public": "carved", "public_per_class": 1}
-    fedmd = {"name": "fedmd", "average_weights": True, "public_epochs": 1}
-    run = config(office, data=data, learning=learning, rounds=1, algorithm=fedmd)
-    assert simulation.run(run, tmp_path / "run").status == "finished"
-    said = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert (said["parameters"], said["public_images"]) == (4_903_242, 10)
-    rounds, metrics = (read_table(tmp_path / "run", name) for name in ("rounds", "metrics"))
-    of_domains = metrics.query("name == 'domain_accuracy' and round == 1")["value"]
-    assert rounds["test_accuracy"].iloc[-1] == pytest.approx(of_domains.mean(), abs=1e-12)
-    assert np.isfinite(rounds["test_loss"]).all()
+    assert "accuracy by domain" in edgesim_lines("show", tmp_path / "run")[1]
+    if sections is RESNET:
+        assert played.facts["public_images"] == 10

@@ -134,17 +134,14 @@ def test_a_colour_set_becomes_grey_and_a_grey_one_three_equal_channels():
     assert as_grey.digest != grey.digest
 
 
+CARVED = {"public": "carved"}
+
+
 @pytest.mark.parametrize(
     ("knobs", "said"),
     [
-        (
-            {"public": "carved", "public_per_class": 200},
-            "^data.public_per_class: takes 200 images of each class, and cla",
-        ),
-        (
-            {"public": "carved", "small": True},
-            "^data.small: takes 200 images of each class, and class 0 of 'digits' has",
-        ),
+        (CARVED | {"public_per_class": 200}, "^data.public_per_class: takes 200 images of each class, and cla"),
+        (CARVED | {"small": True}, "^data.small: takes 200 images of each class, and class 0 of 'digits' has"),
         ({"dataset": "iris", "public": "other"}, "^data.public: 'other' is for data.dataset = digits, .* not 'iris'"),
         (
             {"public": "other", "folder": "nowhere"},
@@ -155,14 +152,6 @@ def test_a_colour_set_becomes_grey_and_a_grey_one_three_equal_channels():
 def test_a_set_without_room_is_refused_in_a_line(knobs, said):
     with in_one_line(said):
         load_shared(DataConfig(**({"dataset": "digits"} | knobs)))
-
-
-@pytest.mark.parametrize("training", ["real", "none"])
-@pytest.mark.parametrize("name", ["cfed", "fedcl", "feddf", "fedmd"])
-def test_an_algorithm_that_needs_public_images_is_refused_without_in_timing_only_runs_too(name, training):
-    config = {"algorithm": {"name": name}, "learning": {"training": training}}
-    with in_one_line(rf"^algorithm.name = '{name}' .*needs data.public = 'carved' or 'other'.* public images$"):
-        simulation.complete(parse(config, "run.toml"))
 
 
 @pytest.mark.parametrize("public", ["none", "carved"])

@@ -85,19 +85,23 @@ def test_a_data_set_is_downloaded_only_when_asked_and_only_once(tmp_path, served
     assert {path.name for path in (tmp_path / "data/MNIST/raw").iterdir()} == {*mnist._FILES}
 
 
+def _downloaded(tmp_path, name):
+    """A data set and the files that are there once it was fetched."""
+    folder = tmp_path / "data"
+    dataset = load_dataset(DataConfig(dataset=name, folder=str(folder), download=True))
+    return dataset, {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_emnist_is_unpacked_from_an_archive_of_archives(tmp_path, server, monkeypatch):
     halves = {"train": 20, "test": 10}
     inner = _idx("emnist-digits-", halves) | _idx("emnist-mnist-", halves)
     _publish(server, monkeypatch, "emnist-digits", {"gzip.zip": _zip({f"gzip/{k}": v for k, v in inner.items()})})
-    config = DataConfig(dataset="emnist-digits", folder=str(tmp_path / "data"), download=True)
-    assert load_dataset(config).test_labels.tolist() == [*range(10)]
-    files = {
-        path.relative_to(tmp_path / "data").as_posix() for path in (tmp_path / "data").rglob("*") if path.is_file()
-    }
+    dataset, files = _downloaded(tmp_path, "emnist-digits")
+    assert dataset.test_labels.tolist() == [*range(10)]
     assert files == {f"EMNIST/raw/{name.removesuffix('.gz')}" for name in inner}
     # The other splits came with it.
     (server[0] / "gzip.zip").unlink()
-    load_dataset(DataConfig(dataset="emnist-mnist", folder=str(tmp_path / "data"), download=True))
+    _downloaded(tmp_path, "emnist-mnist")
 
 
 def test_cifar_is_unpacked_from_a_tar(tmp_path, server, monkeypatch):
@@ -105,11 +109,8 @@ def test_cifar_is_unpacked_from_a_tar(tmp_path, server, monkeypatch):
     names = [f"cifar-10-batches-py/{file}" for file in [*cifar._BATCHES, "batches.meta"]]
     archive = _tar([_member(name, size=len(batch)) for name in names], batch)
     _publish(server, monkeypatch, "cifar10", {"cifar-10-python.tar.gz": archive})
-    config = DataConfig(dataset="cifar10", folder=str(tmp_path / "data"), download=True)
-    assert load_dataset(config).train_labels.tolist() == [*range(10)] * 5
-    files = {
-        path.relative_to(tmp_path / "data").as_posix() for path in (tmp_path / "data").rglob("*") if path.is_file()
-    }
+    dataset, files = _downloaded(tmp_path, "cifar10")
+    assert dataset.train_labels.tolist() == [*range(10)] * 5
     assert files == {*names}
 
 

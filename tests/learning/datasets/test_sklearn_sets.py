@@ -43,10 +43,3 @@ def test_a_table_is_whole_and_each_feature_is_standardised_by_itself(name, sizes
     np.testing.assert_allclose(deviation, train.std(axis=0, dtype=float), rtol=1e-6)
     for label, size in enumerate(np.bincount(target)):
         assert (dataset.test_labels == label).sum() == round(size / 5)
-
-
-def test_the_mlp_learns_a_table(make_learner):
-    data = {"dataset": "wine", "partition": "iid", "samples_per_device": 60}
-    learner = make_learner(data=data, learning={"pretrain_target": 1.0})
-    learner.prepare(lambda _: None)
-    assert learner.evaluate(1).accuracy > 0.9

@@ -119,19 +119,19 @@ def test_more_than_half_a_cycle_in_a_round_warns(make_drift, speed, warns):
     assert note.startswith("the drift goes through 0.505 of its cycle in a round") or not warns
 
 
+PARTS = {"pool": "iid_partition"}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"classes": [8, 6]}, r"classes: the least number comes first \(got \[8, 6\]\)"),
         ({"classes": [6, 11]}, r"^drift.classes: 11 are more than the 10 classes; lower it$"),
         (
-            {"pool": "iid_partition", "per_class": 4},
-            r"^drift.pool: the pool of device \d+ has 0 samples of class \d, and a device that draws it needs 1 of it$",
+            PARTS | {"per_class": 4},
+            r"^drift.pool: the pool of device \d+ has 0 samples of class \d, and a device that",
         ),
-        (
-            {"pool": "iid_partition", "per_class": 1},
-            r"^devices.count: 20 devices are more than the 10 training samples",
-        ),
+        (PARTS | {"per_class": 1}, r"^devices.count: 20 devices are more than the 10 training samples"),
     ],
 )
 def test_what_cannot_be_dealt_is_refused_in_one_line(make_drift, given, message):

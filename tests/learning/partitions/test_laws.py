@@ -16,34 +16,31 @@ from edgesim.learning.partitions.quantity import Quantity
 from edgesim.learning.partitions.shards import Shards
 from edgesim.streams import Streams
 
-MNIST = np.tile(np.arange(10), 6000)
-ALPHAS = st.sampled_from([1e-3, 0.03, 0.1, 1.0, 100.0, 1e6])
+MNIST, SMALL = np.tile(np.arange(10), 6000), np.tile(np.arange(10), 1000)
 
 
 def counts_of(parts, labels, class_count=10):
     return np.array([np.bincount(labels[part], minlength=class_count) for part in parts])
 
 
-@given(
-    labels=st.lists(st.integers(0, 4), min_size=5, max_size=60),
-    alpha=ALPHAS | st.just([[0.1, 2.0], [50.0, 100.0]]),
-    devices=st.integers(2, 12),
-    size=st.none() | st.integers(2, 30),
-    seed=st.integers(0, 2**32),
-)
-def test_a_device_with_a_mix_of_its_own_holds_no_sample_twice_and_at_most_its_slots(labels, alpha, devices, size, seed):
-    labels = np.array(labels)
-    if size is None and devices > len(labels):
-        return
-    (parts,) = DirichletLabels(alpha=alpha).divide(labels, 5, devices, size, Streams(seed))
-    assert [len(np.unique(part)) for part in parts] == [len(part) for part in parts]
-    assert all(1 <= len(part) <= (size or len(labels) // devices) for part in parts)
+@given(total=st.integers(5, 60), devices=st.integers(1, 40), size=st.integers(1, 5), seed=st.integers(0, 2**32))
+def test_parts_are_equal_never_repeat_a_sample_and_overlap_only_when_they_must(total, devices, size, seed):
+    (parts,) = Iid().divide(np.zeros(total, dtype=np.int64), 1, devices, size, Streams(seed))
+    assert [len(np.unique(part)) for part in parts] == [size] * devices
+    disjoint = min(devices, total // size)
+    assert len(np.unique(np.concatenate(parts[:disjoint]))) == disjoint * size
+
+
+def test_what_is_dealt_a_second_time_is_dealt_otherwise():
+    (parts,) = Iid().divide(np.zeros(40, dtype=np.int64), 1, 8, 10, Streams(0))
+    assert sorted(np.concatenate(parts[:4])) == sorted(np.concatenate(parts[4:])) == list(range(40))
+    assert not {tuple(part) for part in parts[:4]} & {tuple(part) for part in parts[4:]}
 
 
 def test_a_devices_share_of_a_class_follows_the_beta_law_of_a_dirichlet_share():
     # One component of Dir_5(0.8, ..., 0.8) is Beta(0.8, 3.2); device 0, ten independent classes, 60 seeds.
     shares = [
-        counts_of(Dirichlet(alpha=0.8).divide(MNIST, 10, 5, None, Streams(seed))[0], MNIST)[0] / 6000
+        counts_of(Dirichlet(alpha=0.8).divide(SMALL, 10, 5, None, Streams(seed))[0], SMALL)[0] / 1000
         for seed in range(60)
     ]
     assert stats.kstest(np.concatenate(shares), stats.beta(0.8, 3.2).cdf).pvalue > 0.01
@@ -68,10 +65,10 @@ def test_oracle_t10_of_dpfl_kpfl_heavy_skew_gives_most_of_a_class_to_one_device(
 
 @pytest.mark.slow
 def test_a_devices_size_under_quantity_skew_follows_the_beta_law_and_its_mix_is_the_global_one():
-    parts = [Quantity(alpha=0.8).divide(MNIST, 10, 5, None, Streams(seed))[0] for seed in range(200)]
+    parts = [Quantity(alpha=0.8).divide(SMALL, 10, 5, None, Streams(seed))[0] for seed in range(200)]
     sizes = np.array([len(clients[0]) for clients in parts])
-    assert stats.kstest(sizes / 60000, stats.beta(0.8, 3.2).cdf).pvalue > 0.01
-    largest = counts_of([max(parts[0], key=len)], MNIST)[0]
+    assert stats.kstest(sizes / 10000, stats.beta(0.8, 3.2).cdf).pvalue > 0.01
+    largest = counts_of([max(parts[0], key=len)], SMALL)[0]
     assert stats.chisquare(largest).pvalue > 0.01
 
 

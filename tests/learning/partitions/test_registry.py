@@ -3,13 +3,10 @@ import tomllib
 import pytest
 import tomli_w
 from refusals import in_one_line
+from whole_runs import play
 
 from edgesim.config_file import parse
-from edgesim.folder.records import read_table
-from edgesim.learning.federation import make_federation
-from edgesim.learning.partitions import PARTITIONS
 from edgesim.simulation import composition as simulation
-from edgesim.streams import Streams
 
 
 def complete(**data):
@@ -52,15 +49,6 @@ def test_an_unknown_partition_or_a_bad_option_is_one_line(data, words):
         complete(**data)
 
 
-@pytest.mark.parametrize("name", [name for name in PARTITIONS if name not in ("fedteddi", "listed")])
-def test_what_does_not_change_holds_in_both_frames(name):
-    federation = make_federation(complete(partition=name), Streams(0))
-    before, after = federation.frames
-    assert before is after
-    assert (after.sizes >= 1).all()
-    assert (after.class_counts.sum(axis=1) == after.sizes).all()
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -79,8 +67,6 @@ def test_devices_of_a_single_sample_train_by_epochs_and_are_measured_by_gradient
         "selection": {"policy": "fedteddi"},
         "round": {"payload_bits": 1e6},
     }
-    result = simulation.run(parse(config, "test"), tmp_path / "run")
-    assert result.status == "finished"
-    rounds = read_table(tmp_path / "run", "rounds")
+    rounds = play(tmp_path / "run", config).rounds
     assert rounds["test_accuracy"].notna().all()
     assert (rounds["arrived"] > 0).all()

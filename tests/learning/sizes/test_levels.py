@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from refusals import in_one_line
 from scipy.optimize import minimize
+from whole_runs import config_of, plays
 
-from edgesim.config_file import parse
-from edgesim.folder.records import read_run, read_table
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.levels.fixed import rounded_up
 from edgesim.learning.sizes.adaquant import AdaQuant
 from edgesim.learning.sizes.dadaquant import DAdaQuant, Share
-from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
 
 WEIGHT = np.array([0.5, 0.3, 0.2])
@@ -85,21 +83,18 @@ BASE: dict[str, Any] = {
 }
 
 
-def config(**sections: Any):
-    both = {key: BASE.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
-    return parse(BASE | both, "test")
+run = plays(BASE)
 
 
-def widths_of(folder):
-    up = read_table(folder, "activities").query("activity == 'upload' and outcome == 'done'")
+def widths_of(played):
+    up = played.uploads.query("outcome == 'done'")
     return up.assign(width=(up["bits"] - 32 * np.ceil(100_000 / 512)) / 100_000)
 
 
 @pytest.mark.parametrize(("size", "rule"), [("dadaquant", DAdaQuant), ("share", Share)])
-def test_in_a_run_each_device_sends_levels_by_its_samples_among_those_taken(tmp_path, size, rule):
-    this = config(upload={"size": size}, round={"admission": "count", "count": 4})
-    simulation.run(this, tmp_path)
-    up, devices = widths_of(tmp_path), read_table(tmp_path, "devices").query("frame == 1").set_index("device")
+def test_in_a_run_each_device_sends_levels_by_its_samples_among_those_taken(run, size, rule):
+    played = run(upload={"size": size}, round={"admission": "count", "count": 4})
+    up, devices = widths_of(played), played.devices.query("frame == 1").set_index("device")
     assert up["width"].nunique() > 1
     for _, rows in up.groupby("round"):
         assert len(rows) == 4
@@ -108,24 +103,23 @@ def test_in_a_run_each_device_sends_levels_by_its_samples_among_those_taken(tmp_
         assert rows["width"].tolist() == pytest.approx([np.log2(s + 1) + 1 for s in settings])
 
 
-def test_shares_of_the_band_go_by_the_bits_of_each(tmp_path):
+def test_shares_of_the_band_go_by_the_bits_of_each(run):
     """With least bandwidths and room for all, every upload ends at the deadline."""
-    this = config(upload={"size": "share"}, round={"allocator": "least", "admission": "count", "count": 4})
-    simulation.run(this, tmp_path)
-    up, rounds = widths_of(tmp_path), read_table(tmp_path, "rounds").set_index("round")
+    played = run(upload={"size": "share"}, round={"allocator": "least", "admission": "count", "count": 4})
+    up, starts_s = widths_of(played), played.rounds.set_index("round")["t_start_s"]
     assert len(up) == 20
-    assert (up["t_end_s"] - up["round"].map(rounds["t_start_s"])).to_numpy() == pytest.approx(np.full(20, 2.0))
+    assert (up["t_end_s"] - up["round"].map(starts_s)).to_numpy() == pytest.approx(np.full(20, 2.0))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", ["share", "dadaquant", "fixed"])
-def test_levels_by_weight_that_break_a_promised_outage_are_noted(tmp_path, size):
+def test_levels_by_weight_that_break_a_promised_outage_are_noted(run, size):
     """A band that least bandwidths of ``levels`` fill has no room for what their bits are by weight."""
     fading = {"radio": {"bandwidth_hz": 3e4, "fading": "rayleigh"}, "rounds": 400}
     least = {"allocator": "least", "outage": 0.3, "close": "deadline", "tmax_s": 1.0}
-    simulation.run(config(upload={"size": size, "levels": 3}, round=least, **fading), tmp_path)
-    late = read_table(tmp_path, "activities").query("activity == 'upload'")["outcome"] == "late"
-    notes, error = read_run(tmp_path)["notes"], np.sqrt(0.3 * 0.7 / len(late))
+    played = run(upload={"size": size, "levels": 3}, round=least, **fading)
+    late = played.uploads["outcome"] == "late"
+    notes, error = played.facts["notes"], np.sqrt(0.3 * 0.7 / len(late))
     assert (late.mean() > 0.3 + 3 * error) == ("outage" in notes) == (size != "fixed")
     page = " ".join((Path(__file__).parents[3] / "docs/compression.md").read_text().split())
     quoted = re.search(
@@ -138,17 +132,17 @@ def test_levels_by_weight_that_break_a_promised_outage_are_noted(tmp_path, size)
         assert notes["outage"].startswith(f"round.outage = 0.3 may not be kept with upload.size = '{size}'")
 
 
-def test_levels_rise_as_the_loss_falls(tmp_path):
+def test_levels_rise_as_the_loss_falls(run):
     training = {"training": "real", "pretrain": False, "lr": 0.2, "back_end": "loop", "steps": 10}
-    this = config(upload={"size": "adaquant", "levels": 3}, learning=training, rounds=12)
-    simulation.run(this, tmp_path / "run")
-    losses = read_table(tmp_path / "run", "rounds")["train_loss"]
-    up, rule = widths_of(tmp_path / "run"), AdaQuant(make_codec("qsgd", {"levels": 3}), 100_000)
+    upload = {"size": "adaquant", "levels": 3}
+    played = run(upload=upload, learning=training, rounds=12, evaluation={"every": 100})
+    losses = played.rounds["train_loss"]
+    up, rule = widths_of(played), AdaQuant(make_codec("qsgd", {"levels": 3}), 100_000)
     for number, rows in up.groupby("round"):
         assert rows["width"].unique().tolist() == pytest.approx([np.log2(rule.planned + 1) + 1])
         rule.hear(losses[number - 1])
     assert up["width"].nunique() > 1
-    assert "levels rise" in read_run(tmp_path / "run")["update_bits_notice"]
+    assert "levels rise" in played.facts["update_bits_notice"]
 
 
 @pytest.mark.parametrize(
@@ -166,8 +160,5 @@ def test_levels_rise_as_the_loss_falls(tmp_path):
     ],
 )
 def test_what_does_not_go_with_levels_of_each_is_refused(sections, message):
-    sections = {
-        key: {name: of for name, of in (BASE[key] | new).items() if of is not None} for key, new in sections.items()
-    }
     with in_one_line(message):
-        complete(parse(BASE | sections, "test"))
+        complete(config_of(BASE, sections))

@@ -4,14 +4,12 @@ import codec_reference as reference
 import numpy as np
 import pytest
 import torch
+from begun import begun
 
 from edgesim.base.errors import Diverged
-from edgesim.base.saved import pack, unpack
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.entropy import entropy_bits
-from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import TorchLearner
 from edgesim.learning.transforms import make_transforms
 from edgesim.learning.transforms.encode import Encode
 from edgesim.learning.transforms.transform import Updates
@@ -23,27 +21,17 @@ TOP = {"codec": "topk", "ratio": 0.1, "feedback": "residual"}
 
 
 @pytest.fixture
-def make_learner(make_config):
-    made = []
+def make_learner(make_learner):
+    def make(upload, algorithm=None, **more):
+        own = {name: more.pop(name) for name in ("privacy", "staleness", "round") if name in more}
+        learning = {"pretrain": False, "back_end": "loop", "precision": "float64"} | more
+        return make_learner(upload=upload, learning=learning, algorithm=algorithm or {"name": "fedavg"}, **own)
 
-    def make(upload, algorithm=None, privacy=None, staleness=None, round=None, **learning):
-        learning = {"pretrain": False, "back_end": "loop", "precision": "float64"} | learning
-        own = {name: of for name, of in (("privacy", privacy), ("staleness", staleness), ("round", round)) if of}
-        config = make_config(upload=upload, learning=learning, algorithm=algorithm or {"name": "fedavg"}, **own)
-        streams = Streams(config.seed)
-        made.append(TorchLearner(config, make_federation(config, streams), streams))
-        return made[-1]
-
-    yield make
-    for learner in made:
-        learner.close()
+    return make
 
 
 def promises(learner, number, ids):
-    made = learner.open_round(number, 1).start(np.array(ids))
-    for promise in made:
-        promise.due = True
-    return made
+    return [*begun(learner.open_round(number, 1), ids).values()]
 
 
 def trained(learner, made):
@@ -99,19 +87,13 @@ def test_with_add_a_lost_update_becomes_part_of_the_residual(make_learner):
     assert 5 in learner.transforms[0].state
 
 
-def test_a_learner_that_is_resumed_has_the_residuals(make_learner):
-    ends = []
-    for resumed in (False, True):
-        learner = make_learner(TOP)
-        merge(learner, 1, [0, 1])
-        if resumed:
-            remembered = unpack(dict, *pack(learner.snapshot()))
-            learner = make_learner(TOP)
-            learner.restore(remembered)
-        merge(learner, 2, [0, 1], [0])
-        ends.append((learner.global_weights, learner.transforms[0].state))
-    assert torch.equal(ends[0][0], ends[1][0])
-    assert all(torch.equal(ends[1][1][device], residual) for device, residual in ends[0][1].items())
+def test_of_two_updates_of_a_device_the_one_that_arrived_first_passes_first(make_learner):
+    learner = make_learner(TOP)
+    late, new = promises(learner, 1, [0]) + promises(learner, 2, [0])
+    first, second = (trained(learner, [promise])[0] for promise in (late, new))
+    learner.merge([Arrived(late, staleness=1), Arrived(new)], np.array([0]))
+    left = first - top(first) + second
+    assert torch.allclose(learner.transforms[0].state[0], left - top(left), rtol=0, atol=1e-6)
 
 
 def test_norms_as_they_would_be_received_leave_nothing_behind(make_learner):
@@ -153,9 +135,7 @@ def test_without_coding_they_are_the_norms_of_the_updates(make_learner):
     ("upload", "worst", "what"),
     [
         (TOP, np.inf, "an update has numbers that are not finite"),
-        ({"codec": "randk", "ratio": 0.01, "feedback": "none"}, 1e37, "a number of an update, times d / k, is inf"),
         ({"codec": "qsgd", "norm": "l2", "feedback": "none"}, 2e38, "the scale of an update is 4.53e+39, above"),
-        ({"codec": "stc", "ratio": 1.0}, np.nan, "an update has numbers that are not finite"),
     ],
 )
 def test_what_diverges_on_its_way_names_the_device_and_the_keys(make_learner, upload, worst, what):
@@ -230,12 +210,6 @@ def test_random_places_of_changes_are_sent_as_they_are_also_where_updates_count_
     assert torch.allclose(behind[sent].double(), first[sent].double(), rtol=1e-6, atol=0)
 
 
-def test_plain_controls_are_as_they_were_sent(make_learner):
-    plain = make_learner(TOP, {"name": "scaffold"})
-    for sent, _, behind in control_after_two_rounds(plain):
-        assert torch.equal(behind, sent)
-
-
 @pytest.mark.parametrize(
     ("steps", "momentum", "lr", "factor"), [(2, 0.0, 0.1, 5.0), (20, 0.9, 0.02, 0.41)], ids=["two steps", "momentum"]
 )
@@ -273,18 +247,6 @@ def test_servers_weigh_and_merge_what_is_decoded(make_learner, name):
         # Each decoded update counts once, with what was left of the one before.
         second = top(again[0] + residual)
         assert torch.allclose(learner.states[0].own[0], first + second, rtol=0, atol=1e-6)
-
-
-def test_weights_of_age_multiply_what_is_decoded(make_learner):
-    """Polynomial weights with exponent 0.5: behind three models an update counts half, of devices with equal data."""
-    learner = make_learner(TOP, staleness={"weight": "polynomial", "a": 0.5})
-    made = [*promises(learner, 1, [0]), *promises(learner, 2, [2])]
-    updates, before = trained(learner, made), learner.global_weights.clone()
-    learner.merge([Arrived(made[0], staleness=3), Arrived(made[1])], np.array([2]))
-    sizes = learner.accounts.held.sizes[[0, 2]] * np.array([0.5, 1.0])
-    shares = sizes / sizes.sum()
-    expected = before + shares[0] * top(updates[0]) + shares[1] * top(updates[2])
-    assert torch.allclose(learner.global_weights, expected, rtol=0, atol=1e-6)
 
 
 def test_losses_and_norms_of_a_merge_are_of_what_was_trained(make_learner):

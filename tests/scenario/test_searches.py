@@ -2,15 +2,12 @@
 
 import re
 import runpy
-import sys
-from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-SCENARIOS = Path(__file__).parents[1] / "scenarios"
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 @pytest.fixture
@@ -53,26 +50,6 @@ def test_the_best_cell_is_told_with_what_it_needs_on_the_seeds_that_chose_it_and
     assert others[-1].strip() == "On the fresh seeds Tmax 0.4 s on 40 MHz comes first of these."
 
 
-def planned(monkeypatch, *arguments):
-    """Seeds by deadline, and the reference, of FedTeddi's study with some arguments."""
-    import typer
-
-    from edgesim.studies import running
-
-    studies = []
-    monkeypatch.setattr(running, "run_study", lambda planned, *_, **__: studies.append(planned))
-    monkeypatch.setattr("edgesim.api.study.StudyResult", lambda folder: SimpleNamespace(folder=folder))
-    monkeypatch.setattr("edgesim.scenario.frame.conclude", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["fedteddi.py", *arguments])
-    main = runpy.run_path(str(SCENARIOS / "fedteddi.py"))["main"]
-    app = typer.Typer()
-    app.command()(main)
-    app(list(arguments), standalone_mode=False)
-    (only,) = studies
-    runs = Counter((run.knobs["policy"], run.knobs["tmax_s"]) for run in only.runs)
-    return {tmax_s: count for (_, tmax_s), count in runs.items()}, only.reference
-
-
 @pytest.mark.slow
 def test_a_fresh_search_tells_only_of_cells_that_it_asked_for(scenario):
     def told(*arguments):
@@ -82,10 +59,3 @@ def test_a_fresh_search_tells_only_of_cells_that_it_asked_for(scenario):
 
     assert len(told("--trials", "3")) == 3
     assert len(told("--trials", "1", "--fresh")) == 1
-
-
-def test_the_demo_has_twelve_seeds_at_its_first_deadline_and_compares_with_fedteddi(monkeypatch):
-    assert planned(monkeypatch) == ({0.8: 12, 1.0: 5, 1.2: 5}, "fedteddi")
-    assert planned(monkeypatch, "--seeds", "3") == ({0.8: 3, 1.0: 3, 1.2: 3}, "fedteddi")
-    assert planned(monkeypatch, "--policies", "random,fed-cbs", "--tmax", "1.0") == ({1.0: 12}, "random")
-    assert planned(monkeypatch, "--quick") == ({0.8: 2}, "fedteddi")
