@@ -133,7 +133,7 @@ class RunFolder:
         """Table ``metrics``."""
         return read_table(self.folder, "metrics")
 
-    @property
+    @cached_property
     def handovers(self) -> pd.DataFrame:
         """Table ``handovers``, by device and then time."""
         return read_table(self.folder, "handovers").sort_values(["device", "t_s"], kind="stable", ignore_index=True)
