@@ -113,8 +113,6 @@ class Lease:
         self._text = json.dumps(asdict(holder))
         try:
             with system_errors(f"{folder}: cannot be made {what}", "; choose another folder"):
-                folder.mkdir(parents=True, exist_ok=True)
-                refuse_foreign(folder)
                 self._path = self._created()
         except BaseException:
             self._remove_made()
@@ -124,6 +122,9 @@ class Lease:
 
     def _created(self) -> Path:
         while True:
+            # Again each time: the process that had it last may have removed the folder that it made.
+            self._folder.mkdir(parents=True, exist_ok=True)
+            refuse_foreign(self._folder)
             before = standing(self._folder)
             if before is not None and before.is_held:
                 raise _taken(self._folder, before)

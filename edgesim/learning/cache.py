@@ -2,14 +2,18 @@
 
 import hashlib
 import inspect
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
+from edgesim.base.lease import Taken, leased
 from edgesim.base.paths import system_errors
+
+_REMEDY = "; set EDGESIM_CACHE to a folder with room"
 
 
 def cache_folder(kind: str) -> Path:
@@ -30,10 +34,31 @@ def new_entry(path: Path) -> Iterator[Path]:
     Written beside its place and renamed, so that parallel runs never see half of it; of two that write the same
     folder the first one stays. Raises `EdgesimError` when it cannot be written.
     """
-    with system_errors(f"{path.parent}: cannot be written", "; set EDGESIM_CACHE to a folder with room"):
+    with system_errors(f"{path.parent}: cannot be written", _REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             part = Path(folder) / path.name
             yield part
             if not (part.is_dir() and path.exists()):
                 part.replace(path)
+
+
+@contextmanager
+def made_by_one(path: Path, notice: Callable[[str], None]) -> Iterator[None]:
+    """Within this context no other process makes the entry ``path``, as long as it does so within this context, too.
+
+    ``notice`` is called where this process has to wait. Raises `EdgesimError` when the cache cannot be written.
+    """
+    with system_errors(f"{path.parent}: cannot be written", _REMEDY):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as holds:
+        folder, what = path.with_suffix(".making"), "the place of a stored result"
+        try:
+            holds.enter_context(leased(folder, what))
+        except Taken:
+            notice("waits for another process that makes the same")
+            holds.enter_context(leased(folder, what, patience_s=math.inf))
+        yield
+    # Was there before, where this process waited or one was killed; others that wait make it again.
+    with suppress(OSError):
+        folder.rmdir()

@@ -21,7 +21,7 @@ from edgesim.config import RunConfig
 from edgesim.learning import local_sgd
 from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import epoch_edges, least_batch
-from edgesim.learning.cache import cache_folder, code_digest, new_entry
+from edgesim.learning.cache import cache_folder, code_digest, made_by_one, new_entry
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
@@ -77,6 +77,24 @@ def start_model(
     cached = _read(path, model, data.device)
     if cached is not None:
         return cached
+    # Of runs that begin at once with the same start model one trains it, while the others wait.
+    with made_by_one(path, lambda text: notice(f"pre-training: {text}")):
+        cached = _read(path, model, data.device)
+        if cached is not None:
+            return cached
+        trained = _trained(model, data, federation, config, streams, notice)
+        _write(path, trained)
+        return trained
+
+
+def _trained(
+    model: FlatModel,
+    data: DeviceData,
+    federation: Federation,
+    config: RunConfig,
+    streams: Streams,
+    notice: Callable[[str], None],
+) -> StartModel:
     dataset, learning, augment = federation.dataset, config.learning, config.data.augment
     assert dataset is not None, "without a dataset nothing trains"
     samples = np.flatnonzero(np.isin(dataset.train_labels, federation.old_classes))
@@ -102,9 +120,7 @@ def start_model(
             )
         accuracy = float((predictions(model, data, test, test=True)[1] == dataset.test_labels[test]).mean())
         notice(f"pre-training, epoch {epoch}: {accuracy:.1%} of the old classes' test images are right")
-    trained = StartModel(model.snapshot(), epoch, accuracy)
-    _write(path, trained)
-    return trained
+    return StartModel(model.snapshot(), epoch, accuracy)
 
 
 def refuse_untestable(federation: Federation) -> None:
@@ -132,7 +148,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
         "model_options": learning.model_options,
         "model_source": digest_when_loaded(model_module(learning.model)),
         "initial": {name: _tensor_digest(tensor) for name, tensor in model.state().items()},
-        "training_source": code_digest(*training, sys.modules[Streams.__module__], start_model),
+        "training_source": code_digest(*training, sys.modules[Streams.__module__], _trained),
         "augment": config.data.augment,
         "precision": learning.precision,
         "lr": learning.lr,

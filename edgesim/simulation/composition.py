@@ -252,6 +252,9 @@ def _simulated(
             if not isinstance(error, Diverged):
                 raise
             reason += _other_rates(config)
+        except BrokenPipeError:
+            status, reason = "interrupted", "its output was read no further"
+            raise
         except Exception as error:
             reason = blamed(error) or reason
             raise

@@ -119,6 +119,22 @@ def test_of_many_that_take_a_stale_lease_over_at_once_one_wins(tmp_path):
         assert list(folder.iterdir()) == []
 
 
+def test_a_folder_that_its_last_holder_removes_meanwhile_is_made_again(tmp_path, monkeypatch):
+    looks, look = [], standing
+
+    def removed_after(folder):
+        looks.append(look(folder))
+        assert len(looks) < 5
+        if len(looks) == 1:
+            folder.rmdir()
+        return looks[-1]
+
+    monkeypatch.setattr(leases, "standing", removed_after)
+    with leased(tmp_path / "made") as lease:
+        lease.check()
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("released", [False, True], ids=["another has it", "a third has it from the beginning"])
 def test_one_that_slept_after_it_saw_a_stale_lease_does_not_take_it_from_those_that_came_meanwhile(
     tmp_path, monkeypatch, released

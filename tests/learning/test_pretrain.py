@@ -1,13 +1,16 @@
 import inspect
 import os
+from threading import Thread
 
 import numpy as np
 import pytest
 import torch
 from refusals import in_one_line
+from waiting import wait_for
 
 from edgesim import streams
 from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import leased
 from edgesim.config import DataConfig
 from edgesim.learning import evaluation, flat, image_loader, pretrain, tensors
 from edgesim.learning.cache import cache_folder
@@ -48,6 +51,22 @@ def test_a_cached_start_model_has_the_same_bytes_and_is_not_trained_again(prepar
     assert [path.read_bytes() for path in cache_folder("start-models").iterdir()] == [content]
 
 
+def test_what_another_process_trains_is_waited_for_and_not_trained_twice(prepared):
+    first = prepared()
+    (cached,) = cache_folder("start-models").iterdir()
+    content, notices, learners = cached.read_bytes(), [], []
+    cached.unlink()
+    waiting = Thread(target=lambda: learners.append(prepared(notices)))
+    with leased(cached.with_suffix(".making")):
+        waiting.start()
+        wait_for(lambda: notices, "it does not wait")
+        cached.write_bytes(content)
+    waiting.join(60)
+    assert notices == ["pre-training: waits for another process that makes the same"]
+    assert torch.equal(learners[0].global_weights, first.global_weights)
+    assert list(cache_folder("start-models").iterdir()) == [cached]
+
+
 ONCE = {"pretrain_max_epochs": 1}
 READS_WEIGHTS = """
 import numpy, torch
@@ -69,7 +88,7 @@ def test_what_changes_the_start_model_has_a_place_of_its_own_in_the_cache(prepar
     changes = [{}, {"seed": 1}, {"learning": {"lr": 0.05}}, {"learning": {"pretrain_target": 0.5}}]
     assert [places(**change) for change in [*changes, {"data": {"permute_labels": True}}]] == [1, 2, 3, 4, 5]
     source = inspect.getsource
-    for changed in (image_loader, flat, tensors, streams, evaluation, pretrain.start_model):
+    for changed in (image_loader, flat, tensors, streams, evaluation, pretrain._trained):
         with monkeypatch.context() as patch:
             patch.setattr(inspect, "getsource", lambda code, changed=changed: source(code) + "#" * (code is changed))
             places()

@@ -332,6 +332,19 @@ def test_a_signal_saves_the_run_at_the_end_of_the_round_and_ends_it(number, tmp_
     assert content(tmp_path) == undisturbed
 
 
+def test_a_run_whose_output_is_read_no_further_is_stopped_and_resumes(tmp_path, undisturbed):
+    def on_round(done):
+        if done.round == 3:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        simulation.run(CONFIG, tmp_path, on_round, checkpoint_s=0.0)
+    run = read_run(tmp_path)
+    assert (run["status"], run["reason"]) == ("interrupted", "its output was read no further")
+    resumed(tmp_path)
+    assert content(tmp_path) == undisturbed
+
+
 def test_a_round_that_does_not_end_in_time_is_broken_off(tmp_path, monkeypatch):
     import time
 
