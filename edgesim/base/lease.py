@@ -123,7 +123,13 @@ class Lease:
     def _created(self) -> Path:
         while True:
             # Again each time: the process that had it last may have removed the folder that it made.
-            self._folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            except FileExistsError:
+                if os.path.lexists(self._folder) and not self._folder.is_dir():
+                    raise
+                # It went while mkdir looked what is there.
+                continue
             refuse_foreign(self._folder)
             before = standing(self._folder)
             if before is not None and before.is_held:
@@ -211,6 +217,7 @@ class Lease:
 def leased(folder: Path, what: str = "a run folder", patience_s: float = 0.0) -> Iterator[Lease]:
     """Hold the lease of a folder within this context; raises as `Lease` if it is not free within ``patience_s``."""
     until_s = time.monotonic() + patience_s
+    pause_s = 0.05
     while True:
         try:
             lease = Lease(folder, what)
@@ -218,7 +225,9 @@ def leased(folder: Path, what: str = "a run folder", patience_s: float = 0.0) ->
         except Taken:
             if time.monotonic() >= until_s:
                 raise
-        time.sleep(0.05)
+        time.sleep(pause_s)
+        # A look costs a network drive several calls, and many may wait for as long as a training takes.
+        pause_s = min(2 * pause_s, 2.0)
     try:
         yield lease
     finally:

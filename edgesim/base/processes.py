@@ -36,6 +36,8 @@ _PATIENCE_S = 5.0
 AGAIN = 75
 """EX_TEMPFAIL of sysexits.h, after which many batch systems start a job again."""
 INTERRUPTED = 128 + signal.SIGINT
+READER_LEFT = 128 + 13
+"""Status of SIGPIPE, of a process whose output is read no further."""
 """Status of a process that Ctrl-C ended, as shells have it."""
 
 

@@ -129,7 +129,7 @@ def plug_ins_named() -> Iterator[None]:
     """Turn any error that comes through a plug-in into an `EdgesimError` which names the plug-in and the line."""
     try:
         yield
-    except EdgesimError:
+    except (EdgesimError, BrokenPipeError):
         raise
     except Exception as error:
         if (blame := blamed(error)) is None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
-from edgesim.base.lease import Taken, leased
+from edgesim.base.lease import Taken, leased, standing
 from edgesim.base.paths import system_errors
 
 _REMEDY = "; set EDGESIM_CACHE to a folder with room"
@@ -45,20 +45,28 @@ def new_entry(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def made_by_one(path: Path, notice: Callable[[str], None]) -> Iterator[None]:
-    """Within this context no other process makes the entry ``path``, as long as it does so within this context, too.
+    """Within this context other processes that use it do not make the entry ``path``.
 
-    ``notice`` is called where this process has to wait. Raises `EdgesimError` when the cache cannot be written.
+    Whoever is in it looks for the entry again, since another process may have made it meanwhile. ``notice`` is called
+    where this process has to wait. Raises `EdgesimError` when the cache cannot be written.
     """
     with system_errors(f"{path.parent}: cannot be written", _REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    folder, what = path.with_suffix(".making"), "the place of a stored result"
     with ExitStack() as holds:
-        folder, what = path.with_suffix(".making"), "the place of a stored result"
+        # Where this process waited, or one was killed, the folder was there before and its lease leaves it there.
+        holds.callback(_remove_if_empty, folder)
         try:
             holds.enter_context(leased(folder, what))
         except Taken:
-            notice("waits for another process that makes the same")
+            by = standing(folder)
+            who = f"process {by.holder.pid} on {by.holder.host}" if by and by.holder else "another process"
+            notice(f"waits for {who}, which makes the same")
             holds.enter_context(leased(folder, what, patience_s=math.inf))
         yield
-    # Was there before, where this process waited or one was killed; others that wait make it again.
+
+
+def _remove_if_empty(folder: Path) -> None:
     with suppress(OSError):
         folder.rmdir()

@@ -13,7 +13,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
 from edgesim.base.plain_text import printable
-from edgesim.base.processes import Stopped, sigterm_interrupts, why_stopped_printed
+from edgesim.base.processes import READER_LEFT, Stopped, sigterm_interrupts, why_stopped_printed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,7 +86,7 @@ def ends_with_its_reader() -> Iterator[None]:
 def reader_left() -> NoReturn:
     """End with the status of SIGPIPE, as programs do whose reader has gone; output that is left is dropped."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(128 + 13)
+    sys.exit(READER_LEFT)
 
 
 def _stop(message: str, status: int) -> NoReturn:

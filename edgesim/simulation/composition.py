@@ -45,6 +45,8 @@ _MOST_SHOWN = 10_000
 _MOST_CORNERS = 1_000_000
 """Corners of all devices' ways above which nothing is written of them."""
 
+_UNREAD = "nothing reads its output any more"
+
 Status = Literal["finished", "failed", "interrupted"]
 
 
@@ -115,7 +117,7 @@ def run(
                 extend(folder, records.read_config(folder), as_toml(config))
             how = restarted, may_resume, strict, other_machine, checkpoint_s, until
             return _simulated(config, folder, lease, *how, on_round, on_start, on_note, target, cores)
-        except Taken:
+        except (Taken, BrokenPipeError):
             raise
         except KeyboardInterrupt as interrupt:
             if isinstance(interrupt, processes.Stopped) or (folder / "run.json").is_file():
@@ -253,7 +255,7 @@ def _simulated(
                 raise
             reason += _other_rates(config)
         except BrokenPipeError:
-            status, reason = "interrupted", "its output was read no further"
+            status, reason = "interrupted", _UNREAD
             raise
         except Exception as error:
             reason = blamed(error) or reason
@@ -263,6 +265,11 @@ def _simulated(
             if asked.signal is None or isinstance(interrupt, processes.Stopped):
                 raise
             raise resumption.stopped(folder, asked.status) from None
+        except SystemExit as end:
+            # So a console ends that prints into a pipe without a reader.
+            if end.code == processes.READER_LEFT:
+                status, reason = "interrupted", _UNREAD
+            raise
         finally:
             close_tables(writer, simulation, status, cut, reason, started)
     resumed_after = 0 if resumed is None else resumed.checkpoint.about.round

@@ -115,7 +115,7 @@ def names_checkpoint(path: Path | None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if path is None or isinstance(error, EdgesimError) or blamed(error):
+        if path is None or isinstance(error, (EdgesimError, BrokenPipeError)) or blamed(error):
             raise
         what = f"{type(error).__name__}: {first_line(error)}"
         raise EdgesimError(

@@ -130,6 +130,8 @@ def run_one(order: RunOrder, cores: int, send: Callable[[Message], None]) -> End
         if order.until is not None and saved_round(order.folder) == order.until:
             return Ending("paused", f"behind round {order.until}")
         return Ending("interrupted", "stopped as the study was")
+    except BrokenPipeError:
+        return Ending("interrupted", "nothing reads its output any more")
     except Exception as error:
         traceback.print_exc()
         return Ending("failed", f"an error in the program: {error!r}")

@@ -1,5 +1,6 @@
 import inspect
 import os
+from socket import gethostname
 from threading import Thread
 
 import numpy as np
@@ -62,7 +63,7 @@ def test_what_another_process_trains_is_waited_for_and_not_trained_twice(prepare
         wait_for(lambda: notices, "it does not wait")
         cached.write_bytes(content)
     waiting.join(60)
-    assert notices == ["pre-training: waits for another process that makes the same"]
+    assert notices == [f"pre-training: waits for process {os.getpid()} on {gethostname()}, which makes the same"]
     assert torch.equal(learners[0].global_weights, first.global_weights)
     assert list(cache_folder("start-models").iterdir()) == [cached]
 

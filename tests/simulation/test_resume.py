@@ -17,7 +17,7 @@ from typed_commands import edgesim_lines
 from whole_runs import TIMED
 
 from edgesim.base.errors import EdgesimError
-from edgesim.base.processes import Stopped
+from edgesim.base.processes import READER_LEFT, Stopped
 from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries
 from edgesim.engine.candidates import Asked, Everyone
@@ -332,15 +332,18 @@ def test_a_signal_saves_the_run_at_the_end_of_the_round_and_ends_it(number, tmp_
     assert content(tmp_path) == undisturbed
 
 
-def test_a_run_whose_output_is_read_no_further_is_stopped_and_resumes(tmp_path, undisturbed):
-    def on_round(done):
-        if done.round == 3:
-            raise BrokenPipeError
+@pytest.mark.parametrize("end", [BrokenPipeError(), SystemExit(READER_LEFT)], ids=["pipe", "console"])
+def test_a_run_whose_output_is_read_no_further_is_stopped_and_resumes(end, tmp_path, undisturbed):
+    for last in (3, 5):
 
-    with pytest.raises(BrokenPipeError):
-        simulation.run(CONFIG, tmp_path, on_round, checkpoint_s=0.0)
-    run = read_run(tmp_path)
-    assert (run["status"], run["reason"]) == ("interrupted", "its output was read no further")
+        def on_round(done, last=last):
+            if done.round == last:
+                raise end
+
+        with pytest.raises(type(end)):
+            simulation.run(CONFIG, tmp_path, on_round, checkpoint_s=0.0, keep_failure=True)
+        run = read_run(tmp_path)
+        assert (run["status"], run["reason"]) == ("interrupted", "nothing reads its output any more")
     resumed(tmp_path)
     assert content(tmp_path) == undisturbed
 
