@@ -36,9 +36,11 @@ _PATIENCE_S = 5.0
 AGAIN = 75
 """EX_TEMPFAIL of sysexits.h, after which many batch systems start a job again."""
 INTERRUPTED = 128 + signal.SIGINT
-READER_LEFT = 128 + 13
-"""Status of SIGPIPE, of a process whose output is read no further."""
 """Status of a process that Ctrl-C ended, as shells have it."""
+READER_LEFT = 128 + 13
+"""Status of a process that SIGPIPE ended: its output is read no further."""
+UNREAD = "nothing reads its output any more"
+"""Why a run has stopped whose process ends so."""
 
 
 class Stopped(KeyboardInterrupt, SystemExit):

@@ -74,17 +74,15 @@ def start_model(
     loss is not finite.
     """
     path = cache_folder("start-models") / f"{_key(model, data, federation, config, streams)}.safetensors"
-    cached = _read(path, model, data.device)
-    if cached is not None:
-        return cached
-    # Of runs that begin at once with the same start model one trains it, while the others wait.
-    with made_by_one(path, lambda text: notice(f"pre-training: {text}")):
-        cached = _read(path, model, data.device)
-        if cached is not None:
-            return cached
-        trained = _trained(model, data, federation, config, streams, notice)
-        _write(path, trained)
-        return trained
+    start = _read(path, model, data.device)
+    if start is None:
+        # Of runs that begin at once with the same start model one trains it, while the others wait.
+        with made_by_one(path, lambda text: notice(f"pre-training: {text}")):
+            start = _read(path, model, data.device)
+            if start is None:
+                start = _trained(model, data, federation, config, streams, notice)
+                _write(path, start)
+    return start
 
 
 def _trained(

@@ -45,8 +45,6 @@ _MOST_SHOWN = 10_000
 _MOST_CORNERS = 1_000_000
 """Corners of all devices' ways above which nothing is written of them."""
 
-_UNREAD = "nothing reads its output any more"
-
 Status = Literal["finished", "failed", "interrupted"]
 
 
@@ -255,7 +253,7 @@ def _simulated(
                 raise
             reason += _other_rates(config)
         except BrokenPipeError:
-            status, reason = "interrupted", _UNREAD
+            status, reason = "interrupted", processes.UNREAD
             raise
         except Exception as error:
             reason = blamed(error) or reason
@@ -268,7 +266,7 @@ def _simulated(
         except SystemExit as end:
             # So a console ends that prints into a pipe without a reader.
             if end.code == processes.READER_LEFT:
-                status, reason = "interrupted", _UNREAD
+                status, reason = "interrupted", processes.UNREAD
             raise
         finally:
             close_tables(writer, simulation, status, cut, reason, started)

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Taken
+from edgesim.base.processes import UNREAD
 from edgesim.config import RunConfig
 from edgesim.folder.checkpoints import saved_round
 from edgesim.folder.state import state_of
@@ -131,7 +132,7 @@ def run_one(order: RunOrder, cores: int, send: Callable[[Message], None]) -> End
             return Ending("paused", f"behind round {order.until}")
         return Ending("interrupted", "stopped as the study was")
     except BrokenPipeError:
-        return Ending("interrupted", "nothing reads its output any more")
+        return Ending("interrupted", UNREAD)
     except Exception as error:
         traceback.print_exc()
         return Ending("failed", f"an error in the program: {error!r}")
