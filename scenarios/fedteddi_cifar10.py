@@ -1,9 +1,10 @@
 """FedTeddi on CIFAR-10 at the paper's size: why 75 % is not reached, and eight policies beside the paper's savings.
 
-Three studies, one after another, each with ``--step``; what they decide and how was written down before their first run
+Four studies, one after another, each with ``--step``; what they decide and how was written down before their first run
 (docs/papers/fedteddi.md). ``settings``: Random and FedTeddi under what the paper leaves open, on a seed that no other
-study has. ``pictures``: what JPEG copies cost a model that is trained centrally. ``comparison``: all policies in the
-setting that the first study chose. Whatever was simulated so far, ``report`` draws it without running anything.
+study has. ``pictures``: what JPEG copies cost a model that is trained centrally. ``gathered``: how accurate that model
+gets on the pictures that the devices hold. ``comparison``: all policies in the setting that the first study chose.
+Whatever was simulated so far, ``report`` draws it without running anything.
 
 All tests of all runs are kept in one Parquet file, to which each step adds (``--tests``), so that tables and figures
 can be made again when the run folders are gone. ``cifar10.npz`` is for the user to bring; digits stand in for it in
@@ -66,7 +67,7 @@ PROGRESS = {
     "clients": ("clients", "{:.2f}"),
     "energy_kj": ("kJ", "{:.3g}"),
 }
-STEPS = ("settings", "pictures", "comparison", "report")
+STEPS = ("settings", "pictures", "gathered", "comparison", "report")
 QUICK = {
     "step": "comparison",
     "dataset": "digits",
@@ -123,14 +124,27 @@ def add_pictures(runs: Runs, dataset: str, epochs: int) -> None:
         pictures.compress(dataset, runs.folder, copy, QUALITY, shift)
         made.keep([copy])
     for name, source in (("given", dataset), ("compressed", str(copy))):
-        central = {
-            "rounds": epochs,
-            "devices": {"count": 1},
-            "round": {"tmax_s": 1e6, "payload_bits": 1, "admission": "count", "count": 1, "allocator": "equal_share"},
-            "data": {"dataset": source, "partition": "dirichlet"},
-            "learning": {"model": TEN_CLASSES["learning"]["model"], "lr": 0.01, "epochs": 1, "pretrain": False},
-        }
-        runs.add(central, labels={"data": Path(dataset).stem, "pictures": name}, seeds=[SETTINGS_SEED])
+        runs.add(central(source, epochs), labels={"data": Path(dataset).stem, "pictures": name}, seeds=[SETTINGS_SEED])
+
+
+def add_gathered(runs: Runs, config: Mapping[str, Any], epochs: int) -> None:
+    """Plan central training on what all devices of a run of settings hold together, a test after each epoch."""
+    devices = Runs(folder=runs.folder, set_=runs.set_)
+    devices.add(config, seeds=[SETTINGS_SEED])
+    held = runs.out / "copies" / "gathered.npz"
+    pictures.gather(devices.planned[0].config, held)
+    runs.add(central(str(held), epochs), labels={"pictures": "gathered"}, seeds=[SETTINGS_SEED])
+
+
+def central(dataset: str, epochs: int) -> dict[str, Any]:
+    """Config of the paper's CNN that trains on a whole data set in one place."""
+    return {
+        "rounds": epochs,
+        "devices": {"count": 1},
+        "round": {"tmax_s": 1e6, "payload_bits": 1, "admission": "count", "count": 1, "allocator": "equal_share"},
+        "data": {"dataset": dataset, "partition": "dirichlet"},
+        "learning": {"model": TEN_CLASSES["learning"]["model"], "lr": 0.01, "epochs": 1, "pretrain": False},
+    }
 
 
 def chosen(runs: Sequence[tables.KeptRun]) -> tuple[str, float] | None:
@@ -232,7 +246,7 @@ def main(
     tmax: Annotated[float, Option(help="Deadline in s.")] = TMAX_S,
     rounds: Annotated[int, Option(min=1, help="Rounds of a run, K of FedTeddi.")] = LAST_ROUND,
     last_round: Annotated[int, Option(min=1, help="Round with which a run of settings ends.")] = 150,
-    epochs: Annotated[int, Option(min=1, help="Epochs of central training (pictures).")] = 10,
+    epochs: Annotated[int, Option(min=1, help="Epochs of central training (pictures, gathered).")] = 10,
     tests: Annotated[Path | None, Option(help="File of all tests; OUT/tests.parquet when absent.")] = None,
 ) -> None:
     """Run one step of the study and report all that was simulated so far."""
@@ -246,6 +260,9 @@ def main(
         add_comparison(runs, config, names(settings)[0], names(policies or POLICIES), mark)
     elif step == "pictures":
         add_pictures(runs, dataset, epochs)
+    elif step == "gathered":
+        refuse_other_pictures(dataset, runs.folder)
+        add_gathered(runs, config, epochs)
     if runs.planned:
         runs.study(runs.out / step, target=mark if step == "comparison" else None)
     kept = tables.keep_tests(tests or runs.out / "tests.parquet", [runs.out / name for name in STEPS])

@@ -203,7 +203,11 @@ LAWS = "--quick --participation static,programmed --algorithms fedavg --clients"
         ("fedstg.py", "--mode log", "--mode: expected paper or code (got 'log')"),
         ("fedstg.py", "--methods fedstg,fedova", "--methods: unknown 'fedova'; known: fedstg, fedavg"),
         ("fedstg.py", "--pools own", "drift.pool: input should be 'shared' or 'iid_partition'"),
-        ("fedteddi_cifar10.py", "--step jpeg", "--step: unknown 'jpeg'; known: settings, pictures, comparison, report"),
+        (
+            "fedteddi_cifar10.py",
+            "--step jpeg",
+            "--step: unknown 'jpeg'; known: settings, pictures, gathered, comparison, report",
+        ),
         ("fedteddi_cifar10.py", "--step settings --dataset digits --settings tau7", "--settings: unknown 'tau7'"),
         ("fedteddi_cifar10.py", "--step settings --dataset c.npz", "c.npz: no such file"),
         (

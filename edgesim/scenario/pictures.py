@@ -1,4 +1,4 @@
-"""Copies of data sets whose pictures have lost something, for studies of what that costs."""
+"""Data sets made of others: of pictures that have lost something, and of all that the devices of a run hold."""
 
 import io
 from pathlib import Path
@@ -9,10 +9,13 @@ from PIL import Image
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.on_disk import new_file
-from edgesim.config import DataConfig
+from edgesim.config import DataConfig, RunConfig
 from edgesim.learning.datasets import load_dataset
+from edgesim.learning.datasets.dataset import Images
+from edgesim.learning.federation import make_federation
+from edgesim.streams import Streams
 
-__all__ = ["compress"]
+__all__ = ["compress", "gather"]
 
 
 def compress(dataset: str, folder: Path, path: Path, quality: int, shift: int = 0) -> None:
@@ -26,10 +29,28 @@ def compress(dataset: str, folder: Path, path: Path, quality: int, shift: int = 
     if data.images[0].dtype != np.uint8:
         raise EdgesimError(f"{dataset}: pictures are {data.images[0].dtype}; expected uint8, which JPEG can hold")
     train, test = (_compressed(images, quality, shift) for images in data.images)
+    _write(path, train, data.train_labels, test, data.test_labels)
+
+
+def gather(config: RunConfig, path: Path) -> None:
+    """Write as ``.npz`` what all devices of a run hold in its last frame, with the test set; raises `EdgesimError`.
+
+    A sample is there as often as devices hold it, so that training on this set has the objective of FedAvg over all
+    devices.
+    """
+    federation = make_federation(config, Streams(config.seed))
+    data, last = federation.dataset, federation.frames[-1]
+    if data is None:
+        raise EdgesimError("data.dataset: 'none' has no pictures; expected a data set")
+    held = np.concatenate([last.samples_of(device) for device in range(config.devices.count)])
+    train, test = (images.transpose(0, 2, 3, 1) for images in data.images)
+    _write(path, train[held], data.train_labels[held], test, data.test_labels)
+
+
+def _write(path: Path, images: Images, labels: Integers, test_images: Images, test_labels: Integers) -> None:
+    """Write a data set of images [n, H, W, C], completely or not at all."""
     with new_file(path) as part, part.open("wb") as file:
-        np.savez(
-            file, train_images=train, train_labels=data.train_labels, test_images=test, test_labels=data.test_labels
-        )
+        np.savez(file, train_images=images, train_labels=labels, test_images=test_images, test_labels=test_labels)
 
 
 def _compressed(images: Integers, quality: int, shift: int) -> Integers:

@@ -11,7 +11,9 @@ import pytest
 from PIL import Image
 
 from edgesim.base.errors import EdgesimError
+from edgesim.learning.federation import make_federation
 from edgesim.scenario import Runs, pictures, tables
+from edgesim.streams import Streams
 
 SCRIPT = "fedteddi_cifar10.py"
 
@@ -163,3 +165,36 @@ def test_grey_pictures_stay_grey_and_floats_are_one_line(tmp_path):
     with pytest.raises(EdgesimError, match=r"floats.npz: pictures are float32; expected uint8"):
         pictures.compress(str(tmp_path / "floats.npz"), tmp_path, tmp_path / "copy2.npz", 75)
     assert not (tmp_path / "copy2.npz").exists()
+
+
+def test_gathered_pictures_are_those_of_all_devices_as_often_as_they_hold_them(tmp_path, script):
+    runs = Runs()
+    runs.add(script["base"]("digits", 300, 1.2), seeds=[1000])
+    config = runs.planned[0].config
+    pictures.gather(config, tmp_path / "held.npz")
+    federation, held = make_federation(config, Streams(1000)), np.load(tmp_path / "held.npz")
+    counts = np.bincount(held["train_labels"], minlength=10)
+    # Twelve of 30 devices have half of their 60 pictures from classes 6 to 9 since the frame began.
+    assert (counts[6:].sum(), counts.sum()) == (12 * 30, 30 * 60)
+    assert counts.tolist() == federation.frames[-1].class_counts.sum(0).tolist()
+    own = federation.frames[-1].samples_of(7)
+    assert (held["train_images"][7 * 60 : 8 * 60, ..., 0] == federation.dataset.images[0][own, 0]).all()
+    assert (held["test_images"][..., 0] == federation.dataset.images[1][:, 0]).all()
+    timed = config.model_copy(update={"data": config.data.model_copy(update={"dataset": "none"})})
+    with pytest.raises(EdgesimError, match=r"data\.dataset: 'none' has no pictures"):
+        pictures.gather(timed, tmp_path / "none.npz")
+    assert not (tmp_path / "none.npz").exists()
+
+
+@pytest.mark.slow
+def test_a_model_is_trained_centrally_on_what_the_devices_hold(tmp_path, scenario):
+    planned = ["--step", "gathered", "--dataset", "digits", "--epochs", "2", "--jobs", "1", "--out", "out"]
+    done = scenario(SCRIPT, *planned)
+    assert done.exit_code == 0, done.output
+    kept = pd.read_parquet(tmp_path / "out/tests.parquet")
+    assert kept[["study", "pictures", "round"]].to_numpy().tolist() == [
+        ["gathered", "gathered", at] for at in (0, 1, 2)
+    ]
+    again = scenario(SCRIPT, *planned)
+    assert again.exit_code == 0, again.output
+    assert "1 of 1 runs reused" in again.output
