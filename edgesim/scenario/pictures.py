@@ -33,22 +33,27 @@ def compress(dataset: str, folder: Path, path: Path, quality: int, shift: int = 
 
 
 def gather(config: RunConfig, path: Path) -> None:
-    """Write as ``.npz`` what all devices of a run hold in its last frame, with the test set; raises `EdgesimError`.
+    """Write as ``.npz`` what all devices of a run hold at the start of its last frame, with the test set.
 
-    A sample is there as often as devices hold it, so that training on this set has the objective of FedAvg over all
-    devices.
+    A sample is there as often as devices hold it, so that training on the set minimises the loss that FedAvg over all
+    devices minimises, weighted by their samples. Images are [n, H, W, C] with the pixels of the data set; whoever reads
+    them standardises them by this set, not by the whole one. Raises `EdgesimError` for a run without pictures, a class
+    that no device holds, and a file that cannot be written.
     """
     federation = make_federation(config, Streams(config.seed))
     data, last = federation.dataset, federation.frames[-1]
     if data is None:
         raise EdgesimError("data.dataset: 'none' has no pictures; expected a data set")
     held = np.concatenate([last.samples_of(device) for device in range(config.devices.count)])
+    missing = np.setdiff1d(np.arange(data.class_count), data.train_labels[held])
+    if len(missing):
+        raise EdgesimError(f"no device holds class {missing[0]}; expected samples of all {data.class_count} classes")
     train, test = (images.transpose(0, 2, 3, 1) for images in data.images)
     _write(path, train[held], data.train_labels[held], test, data.test_labels)
 
 
 def _write(path: Path, images: Images, labels: Integers, test_images: Images, test_labels: Integers) -> None:
-    """Write a data set of images [n, H, W, C], completely or not at all."""
+    """Write a data set of images [n, H, W, C], completely or not at all; raises `EdgesimError`."""
     with new_file(path) as part, part.open("wb") as file:
         np.savez(file, train_images=images, train_labels=labels, test_images=test_images, test_labels=test_labels)
 

@@ -180,10 +180,27 @@ def test_gathered_pictures_are_those_of_all_devices_as_often_as_they_hold_them(t
     own = federation.frames[-1].samples_of(7)
     assert (held["train_images"][7 * 60 : 8 * 60, ..., 0] == federation.dataset.images[0][own, 0]).all()
     assert (held["test_images"][..., 0] == federation.dataset.images[1][:, 0]).all()
-    timed = config.model_copy(update={"data": config.data.model_copy(update={"dataset": "none"})})
-    with pytest.raises(EdgesimError, match=r"data\.dataset: 'none' has no pictures"):
-        pictures.gather(timed, tmp_path / "none.npz")
+    for lacking, told in (
+        ({"dataset": "none"}, r"data\.dataset: 'none' has no pictures"),
+        (
+            {"partition": "iid", "samples_per_device": 1},
+            r"no device holds class \d; expected samples of all 10 classes",
+        ),
+    ):
+        data = config.data.model_copy(update=lacking)
+        few = config.model_copy(update={"data": data, "devices": config.devices.model_copy(update={"count": 1})})
+        with pytest.raises(EdgesimError, match=told):
+            pictures.gather(few, tmp_path / "none.npz")
     assert not (tmp_path / "none.npz").exists()
+
+
+def test_gathered_pictures_in_colour_are_those_of_the_file(tmp_path, script, cifar):
+    runs = Runs(folder=tmp_path)
+    runs.add(script["base"](str(tmp_path / cifar), 300, 1.2), seeds=[0])
+    pictures.gather(runs.planned[0].config, tmp_path / "held.npz")
+    own = make_federation(runs.planned[0].config, Streams(0)).frames[-1].samples_of(0)
+    held, given = (np.load(tmp_path / name)["train_images"] for name in ("held.npz", cifar))
+    assert (held[:750] == given[own]).all()
 
 
 @pytest.mark.slow
