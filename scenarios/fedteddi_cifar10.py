@@ -251,16 +251,15 @@ def main(
     """Run one step of the study and report all that was simulated so far."""
     refuse_unknown("--step", [step], STEPS)
     config = base(dataset, rounds, tmax)
-    if step == "settings":
+    if step not in ("pictures", "report"):
         refuse_other_pictures(dataset, runs.folder)
+    if step == "settings":
         add_settings(runs, config, names(settings), names(policies or "random,fedteddi"), last_round)
     elif step == "comparison":
-        refuse_other_pictures(dataset, runs.folder)
         add_comparison(runs, config, names(settings)[0], names(policies or POLICIES), mark)
     elif step == "pictures":
         add_pictures(runs, dataset, epochs)
     elif step == "gathered":
-        refuse_other_pictures(dataset, runs.folder)
         add_gathered(runs, config, epochs)
     if runs.planned:
         runs.study(runs.out / step, target=mark if step == "comparison" else None)
