@@ -24,9 +24,9 @@ def section(title, page="results.md"):
     return (DOCS / page).read_text().split(f"## {title}\n")[1].split("\n## ")[0]
 
 
-def table(title, labels, number=0):
+def table(title, labels, number=0, page="results.md"):
     """Cells of a table of a section, row by row; an empty one of the first ``labels`` is that of the row above."""
-    lines = [part.splitlines() for part in section(title).split("\n\n") if part.startswith("| ")][number]
+    lines = [part.splitlines() for part in section(title, page).split("\n\n") if part.startswith("| ")][number]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
     for above, row in itertools.pairwise(cells):
         row[:labels] = [own or old for own, old in zip(row[:labels], above[:labels], strict=True)]

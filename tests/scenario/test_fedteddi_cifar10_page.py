@@ -1,0 +1,129 @@
+"""Tables of docs/papers/fedteddi.md on CIFAR-10 at the paper's size: each cell is that of the committed tests."""
+
+from quoted import DOCS, table
+
+from edgesim.analysis.kept_tests import kept_runs, read_tests
+
+PAGE, RESULTS = "papers/fedteddi.md", "On CIFAR-10, at the paper's size: results"
+ROUNDS, ACCURACY, RANDOM, FEDTEDDI, CENTRAL, FINISHED = range(6)
+"""Places of the section's tables."""
+TESTS = read_tests(DOCS / "papers/fedteddi-cifar10.parquet")
+POLICIES = 8
+SETTINGS = ("tau5", "tau5-kept", "tau10", "tau24", "tau10-kept", "tau24-kept", "tau5-lr0.03", "tau5-lr0.09")
+
+
+def cells(place):
+    return table(RESULTS, 1, place, PAGE)
+
+
+def of_policies():
+    """The comparison's runs, by policy in the order of their seeds."""
+    found = {}
+    for run in sorted(kept_runs(TESTS, "comparison"), key=lambda run: run.seed):
+        found.setdefault(run.knobs["policy"], []).append(run.rows)
+    return found
+
+
+def first(rows, mark):
+    there = rows[(rows["round"] > 0) & (rows["accuracy"] >= mark)]["round"]
+    return f"{there.iloc[0]:.0f}" if len(there) else "never"
+
+
+def stays(rows, mark):
+    last_below = rows[rows["accuracy"] < mark]["round"].max()
+    later = rows[rows["round"] > last_below]["round"]
+    return f"{later.iloc[0]:.0f}" if len(later) else "never"
+
+
+def accuracies(rows, last_round=300):
+    return rows[(rows["round"] > 0) & (rows["round"] <= last_round)]["accuracy"]
+
+
+def best(rows):
+    return f"{accuracies(rows).max():.3f}"
+
+
+def last_five(rows, last_round=300):
+    return f"{accuracies(rows, last_round)[-5:].mean():.3f}"
+
+
+def clients(rows):
+    return f"{rows['clients'].mean():.1f}"
+
+
+def kilojoules(rows):
+    return f"{rows['energy_j'].max() / 1e3:#.3g}"
+
+
+def each(runs, measures):
+    """One cell per measure, with that of each run in it."""
+    return [", ".join(measure(rows) for rows in runs) for measure in measures]
+
+
+def test_rounds_of_the_eight_policies():
+    runs = of_policies()
+    of_columns = [
+        lambda rows: first(rows, 0.60), lambda rows: first(rows, 0.64), lambda rows: first(rows, 0.67),
+        lambda rows: stays(rows, 0.67), lambda rows: f"{rows['round'].max():.0f}",
+    ]  # fmt: skip
+    shown = cells(ROUNDS)
+    assert len(shown) == len(runs) == POLICIES
+    for policy, *numbers in shown:
+        assert numbers == each(runs[policy], of_columns), policy
+
+
+def test_accuracy_and_spending_of_the_eight_policies():
+    runs = of_policies()
+    of_columns = [best, last_five, clients, lambda rows: f"{rows['newcomers'].mean():.1f}", kilojoules]
+    shown = cells(ACCURACY)
+    assert len(shown) == POLICIES
+    for policy, *numbers in shown:
+        assert numbers == each(runs[policy], of_columns), policy
+
+
+def in_settings(policy):
+    return {run.knobs["setting"]: run.rows for run in kept_runs(TESTS, "settings") if run.knobs["policy"] == policy}
+
+
+def test_random_in_the_settings():
+    runs, shown = in_settings("random"), cells(RANDOM)
+    assert len(shown) == len(SETTINGS)
+    for name, (_, *numbers) in zip(SETTINGS, shown, strict=True):
+        assert numbers == each([runs[name]], [best, last_five, clients, kilojoules]), name
+
+
+def test_fedteddi_beside_random_in_the_settings():
+    runs, shown = in_settings("fedteddi"), cells(FEDTEDDI)
+    assert [int(label[0]) - 1 for label, *_ in shown] == sorted(SETTINGS.index(name) for name in runs)
+    for label, *numbers in shown:
+        name = SETTINGS[int(label[0]) - 1]
+        own, other = runs[name], in_settings("random")[name]
+        compared = [first(own, 0.6), first(other, 0.6), last_five(own), last_five(other, 150)]
+        assert numbers == [*compared, best(own), clients(own), kilojoules(own)], label
+
+
+def test_central_training():
+    runs = {}
+    for study in ("pictures", "gathered"):
+        for run in kept_runs(TESTS, study):
+            runs[run.knobs.get("data"), run.knobs["pictures"]] = run.rows
+    order = [
+        ("cifar10", "given"), ("cifar10", "compressed"), (None, "gathered"),
+        ("fashion-mnist", "given"), ("fashion-mnist", "compressed"),
+    ]  # fmt: skip
+    assert set(order) == set(runs)
+    for key, (_, _, epochs, *numbers) in zip(order, cells(CENTRAL), strict=True):
+        assert [epochs, *numbers] == [f"{runs[key]['round'].max():.0f}", *each([runs[key]], [best, last_five])], key
+
+
+def test_runs_finished():
+    assert set(TESTS["status"]) == {"finished"}
+    count = {study: len(kept_runs(TESTS, study)) for study in ("pictures", "gathered", "comparison")}
+    random, fedteddi = len(in_settings("random")), len(in_settings("fedteddi"))
+    seeds = len(TESTS.query("study == 'comparison'")["seed"].unique())
+    assert count["comparison"] == seeds * POLICIES
+    assert [row[1] for row in cells(FINISHED)] == [
+        f"Random's {random} of 8, FedTeddi's {fedteddi} of 6",
+        f"{count['pictures']} of 4, {count['gathered']} of 1",
+        f"{count['comparison']} of 40 ({seeds} of 5 seeds)",
+    ]
