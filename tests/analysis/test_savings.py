@@ -5,10 +5,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
+from edgesim.analysis.censored import Outcomes
+from edgesim.analysis.judgement import Sides
 from edgesim.analysis.kept_tests import KeptRun
-from edgesim.analysis.savings import savings
+from edgesim.analysis.savings import bounds, savings
 
 TESTS = 6
 
@@ -36,15 +40,50 @@ def test_savings_are_means_over_seeds_with_the_p_of_the_paired_differences():
     p = [stats.ttest_rel(rounds[policy], rounds["fedteddi"]).pvalue for policy in table.index]
     assert table["p_holm"].tolist() == pytest.approx([2 * min(p), max(2 * min(p), max(p))])
     assert (table["seeds_needed"] > 3).all()
-    assert table["never"].tolist() == [0, 0]
+    assert table["never"].tolist() == table["never_policy"].tolist() == [0, 0]
+    assert table["saving_most"].tolist() == table["saving"].tolist()
 
 
-def test_where_a_run_never_got_there_rounds_count_to_the_last_that_was_tested():
-    runs = [run("random", seed, reached) for seed, reached in enumerate((0, 6, 4))]
-    runs += [run("fedteddi", seed, 3) for seed in range(3)]
+def only_row(theirs, own):
+    """Savings of runs that are at the target from these rounds on, 0 for never."""
+    runs = [run("random", seed, reached) for seed, reached in enumerate(theirs)]
+    runs += [run("fedteddi", seed, reached) for seed, reached in enumerate(own)]
     (row,) = savings(runs, "fedteddi", 0.75).to_dict("records")
-    assert (row["never"], row["rounds"]) == (1, pytest.approx((6 + 6 + 4) / 3))
-    assert row["saving"] == pytest.approx((1 / 2 + 1 / 2 + 1 / 4) / 3)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("theirs", "own", "never", "least", "most"),
+    [
+        ((0, 6, 4), (3, 3, 3), (1, 0), (1 / 2 + 1 / 2 + 1 / 4) / 3, (1 + 1 / 2 + 1 / 4) / 3),
+        # What FedTeddi needs beyond six rounds has no end: nothing is known to be saved.
+        ((3, 6, 4), (0, 3, 3), (0, 1), None, ((1 - 6 / 3) + 1 / 2 + 1 / 4) / 3),
+        ((0, 6, 4), (0, 3, 3), (1, 1), None, (1 + 1 / 2 + 1 / 4) / 3),
+    ],
+)
+def test_where_a_run_never_got_there_the_saving_is_known_between_two_ends(theirs, own, never, least, most):
+    row = only_row(theirs, own)
+    assert (row["never"], row["never_policy"]) == never
+    assert row["saving"] == pytest.approx(np.nan if least is None else least, nan_ok=True)
+    assert row["saving_most"] == pytest.approx(most)
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert row["rounds"] == pytest.approx(np.mean([reached or 6 for reached in theirs]))
+
+
+@given(st.lists(st.tuples(*[st.integers(1, 12)] * 2), min_size=2, max_size=5), st.integers(1, 6))
+def test_the_saving_of_runs_that_go_on_lies_between_the_ends_of_those_that_were_cut(rounds, cut):
+    """The same runs, tested for 12 rounds and for ``cut``: the first know what the second can only bound."""
+    theirs, own = np.array(rounds, dtype=float).T
+    tested = [Outcomes(np.where(of <= cut, of, np.nan), np.where(of <= cut, np.nan, cut)) for of in (theirs, own)]
+    least, most = bounds(Sides(*tested))
+    saved = 1 - own / theirs
+    assert ((least <= saved) & (saved <= most)).all()
+    known = (theirs <= cut) & (own <= cut)
+    assert (least[known] == saved[known]).all()
+    assert (most[known] == saved[known]).all()
+
+
+def test_no_pair_has_no_row_and_staying_takes_longer_than_getting_there():
     late = run("fedteddi", 0, 2)
     late.rows.loc[3, "accuracy"] = 0.6
     for measure, needed in (("rounds_to_target", 2), ("rounds_to_stay", 4)):

@@ -3,6 +3,7 @@
 import io
 import runpy
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,39 @@ def test_the_rule_takes_the_first_setting_in_which_random_is_at_75_percent(scrip
     runs = [run_of(name, "random", [0.5] * 59 + [0.749]) for name in names[1:]]
     for best, mark in ((0.689, 0.68), (0.58, 0.58)):
         assert chosen([run_of(names[0], "random", [0.5] * 59 + [best]), *runs]) == ("tau5", mark)
+
+
+def test_the_comparison_takes_the_mark_of_the_rule_once_it_has_decided(script):
+    mark_by_rule = script["mark_by_rule"]
+    runs = [run_of(name, "random", [0.5] * 59 + [0.689]) for name in script["SETTINGS"]]
+    rows = pd.concat([run.rows.assign(study="settings", run=run.folder.name, seed=1000, **run.knobs) for run in runs])
+    rows = rows.assign(commit="0", test_images=100)
+    assert mark_by_rule(rows) == 0.68
+    assert mark_by_rule(rows[rows["run"] != "tau24-random"]) == 0.75
+    assert mark_by_rule(rows[:0]) == 0.75
+
+
+def test_only_seeds_of_which_all_policies_are_finished_are_compared(script):
+    whole = [*product([1.2], [0], "abc"), *product([0.8], [0, 1], "ab")]
+    # Of seed 2 only the policy that ends early is there.
+    runs = []
+    for tmax_s, seed, policy in [*whole, *product([1.2], [1], "abc"), (0.8, 2, "b")]:
+        status = "resumable" if (tmax_s, seed, policy) == (1.2, 1, "c") else "finished"
+        rows = pd.DataFrame({"status": [status]})
+        runs.append(tables.KeptRun(Path("run"), {"policy": policy, "tmax_s": tmax_s}, seed, rows))
+    found = [(run.knobs["tmax_s"], run.seed, run.knobs["policy"]) for run in script["whole_seeds"](runs)]
+    assert found == whole
+
+
+def test_pictures_of_another_shape_are_one_line(tmp_path, scenario):
+    images = np.zeros((7500, 28, 28, 3), dtype=np.uint8)
+    save(tmp_path / "cifar10.npz", images, np.repeat(np.arange(10), 750))
+    for step in ("comparison", "settings", "gathered"):
+        done = scenario(SCRIPT, "--step", step, "--seeds", "1", "--out", "out")
+        assert done.exit_code == 2, done.output
+        (error,) = done.stderr.splitlines()
+        assert "cifar10.npz: its pictures are 28x28 with 3 channels; expected those of CIFAR-10, 32x32" in error
+        assert not (tmp_path / "out").exists()
 
 
 def test_pictures_without_the_old_classes_are_one_line(tmp_path, scenario, cifar):
