@@ -278,21 +278,22 @@ def main(
 ) -> None:
     """Run one step of the study and report all that was simulated so far."""
     refuse_unknown("--step", [step], STEPS)
-    config, path, race_to = base(dataset, rounds, tmax), tests or runs.out / "tests.parquet", mark
-    if race_to is None:
-        race_to = mark_by_rule(tables.keep_tests(path, [])) if path.is_file() else MARK
+    config, path, target = base(dataset, rounds, tmax), tests or runs.out / "tests.parquet", None
     if step not in ("pictures", "report"):
         refuse_other_pictures(dataset, runs.folder)
     if step == "settings":
         add_settings(runs, config, names(settings), names(policies or "random,fedteddi"), last_round)
     elif step == "comparison":
-        add_comparison(runs, config, names(settings)[0], names(policies or POLICIES), race_to)
+        target = mark
+        if target is None:
+            target = mark_by_rule(tables.keep_tests(path, [])) if path.is_file() else MARK
+        add_comparison(runs, config, names(settings)[0], names(policies or POLICIES), target)
     elif step == "pictures":
         add_pictures(runs, dataset, epochs)
     elif step == "gathered":
         add_gathered(runs, config, epochs)
     if runs.planned:
-        runs.study(runs.out / step, target=race_to if step == "comparison" else None)
+        runs.study(runs.out / step, target=target)
     kept = tables.keep_tests(path, [runs.out / name for name in STEPS])
     report(kept, runs.out, mark, runs.formats)
 

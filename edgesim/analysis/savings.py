@@ -37,10 +37,10 @@ def savings(runs: Sequence[RunFolder], policy: str, target: float, measure: str 
     for of in sides:
         other, own = of.times
         least, most = bounds(of)
-        interval = mean_interval(least) if np.array_equal(least, most) else (least.mean(), np.nan, np.nan)
+        interval = mean_interval(least)[1:] if np.array_equal(least, most) else (np.nan, np.nan)
         never = (np.isnan(side.values).sum() for side in (of.first, of.second))
         saved = [end if np.isfinite(end) else np.nan for end in (least.mean(), most.mean())]
-        rows.append([*never, np.mean(other), np.mean(own), *saved, *interval[1:]])
+        rows.append([*never, np.mean(other), np.mean(own), *saved, *interval])
     names = ["never", "never_policy", "rounds", "rounds_policy", "saving", "saving_most", "low", "high"]
     knobs = list(table.columns[: table.columns.get_loc("measure")])
     return pd.concat(

@@ -44,14 +44,6 @@ def test_savings_are_means_over_seeds_with_the_p_of_the_paired_differences():
     assert table["saving_most"].tolist() == table["saving"].tolist()
 
 
-def only_row(theirs, own):
-    """Savings of runs that are at the target from these rounds on, 0 for never."""
-    runs = [run("random", seed, reached) for seed, reached in enumerate(theirs)]
-    runs += [run("fedteddi", seed, reached) for seed, reached in enumerate(own)]
-    (row,) = savings(runs, "fedteddi", 0.75).to_dict("records")
-    return row
-
-
 @pytest.mark.parametrize(
     ("theirs", "own", "never", "least", "most"),
     [
@@ -62,7 +54,9 @@ def only_row(theirs, own):
     ],
 )
 def test_where_a_run_never_got_there_the_saving_is_known_between_two_ends(theirs, own, never, least, most):
-    row = only_row(theirs, own)
+    runs = [run("random", seed, reached) for seed, reached in enumerate(theirs)]
+    runs += [run("fedteddi", seed, reached) for seed, reached in enumerate(own)]
+    (row,) = savings(runs, "fedteddi", 0.75).to_dict("records")
     assert (row["never"], row["never_policy"]) == never
     assert row["saving"] == pytest.approx(np.nan if least is None else least, nan_ok=True)
     assert row["saving_most"] == pytest.approx(most)
