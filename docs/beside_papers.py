@@ -5,7 +5,8 @@ ours comes. Ours are computed from ``papers/seeds/STUDY.csv``, which has a row p
 those of ``papers/seeds/STUDY-differences.csv``, all comparisons that were corrected together. Both files are written
 from the runs by ``python docs/beside_papers.py STUDY FOLDER [DIFFERENCES ...]``: the study's folder, and the tables of
 differences in it. Studies that were not run again since have no such files; their numbers are those that their pages
-had, and stand in ``papers/results.csv``. Of studies that are ``scored``, ``papers/STUDY.parquet`` has the accuracy of
+had, and stand in ``papers/results.csv``, as do those of the study whose ``tests`` are kept instead of its runs, which a
+test of its page computes from them. Of studies that are ``scored``, ``papers/STUDY.parquet`` has the accuracy of
 each run at equal seconds, bits and joules. Studies that are in no such table have files too, where a ``section`` of
 ``results.md``, or a ``page`` on a paper, quotes them.
 """
@@ -157,7 +158,9 @@ def _table(rows: list[dict[str, str]], studies: Mapping[str, Row]) -> str:
 
 def _run(letter: str, name: str, study: Row) -> str:
     """Line with the command of a study, and where its numbers come from."""
-    if "settings" not in study:
+    if "tests" in study:
+        source = f"computed from [all tests of its runs]({study['tests']})"
+    elif "settings" not in study:
         source = f"not run again, since it takes {study['takes']}: numbers of an earlier run, whose runs are not kept"
     else:
         source = f"computed from [a row per run](seeds/{study.get('runs', name)}.csv)"

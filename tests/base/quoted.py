@@ -33,9 +33,9 @@ def table(title, labels, number=0, page="results.md"):
     return cells
 
 
-def not_said(title, sentences):
+def not_said(title, sentences, page="results.md"):
     """Those of the sentences that a section does not have, however its lines are broken."""
-    text = " ".join(section(title).split())
+    text = " ".join(section(title, page).split())
     return [sentence for sentence in sentences if sentence not in text]
 
 

@@ -1,7 +1,9 @@
 """Tables of docs/papers/fedteddi.md on CIFAR-10 at the paper's size: each cell is that of the committed tests."""
 
+import csv
+
 import numpy as np
-from quoted import DOCS, table
+from quoted import DOCS, not_said, table
 
 from edgesim.analysis.kept_tests import kept_runs, read_tests
 from edgesim.analysis.savings import savings
@@ -11,6 +13,8 @@ ROUNDS, ACCURACY, SAVED, RANDOM, FEDTEDDI, CENTRAL, FINISHED = range(7)
 """Places of the section's tables."""
 TESTS = read_tests(DOCS / "papers/fedteddi-cifar10.parquet")
 POLICIES = 8
+PAPERS_OWN = ("random", "fedcgd", "pure-drift")
+"""Those for which the paper gives FedTeddi's saving."""
 SETTINGS = ("tau5", "tau5-kept", "tau10", "tau24", "tau10-kept", "tau24-kept", "tau5-lr0.03", "tau5-lr0.09")
 
 
@@ -106,6 +110,37 @@ def test_what_fedteddi_saves():
     assert len(shown) == POLICIES - 1
     for policy, *numbers, _ in shown:
         assert numbers == [cell for table in of for cell in saved(table.loc[policy])], policy
+
+
+def test_what_two_seeds_say_of_savings():
+    near, at = (savings(kept_runs(TESTS, "comparison"), "fedteddi", mark).set_index("policy") for mark in (0.62, 0.67))
+    needed = at["seeds_needed"]
+    stays = savings(kept_runs(TESTS, "comparison"), "fedteddi", 0.67, "rounds_to_stay")
+    bests = [np.mean([accuracies(rows).max() for rows in of_policies()[of]]) for of in ("random", "fedteddi")]
+    assert {*near["reading"], *at["reading"], *stays["reading"]} == {"inconclusive"}
+    assert set(near["pairs"]) == {2}
+    assert not not_said(
+        RESULTS,
+        [
+            f"the least corrected p is {near['p_holm'].min():.2g} to 62 % and {at['p_holm'].min():.2g} to 67 %",
+            f"takes {needed['fed-cbs']:.0f} seeds (Fed-CBS), {needed['best-norm']:.0f} (Best Norm) or "
+            f"{needed['pure-drift']:.0f} (Pure Drift)",
+            f"{near['seeds_needed'].min():.0f} (Best Norm, Fed-CBS) to {near['seeds_needed'].max():.0f} (Best Channel)",
+            f"so that the {needed['random']:.0f} seeds that the report gives there",
+            f"The best tests of Random are {bests[0]:.1%} in the mean of the two seeds, those of FedTeddi "
+            f"{bests[1]:.1%}".replace("%", " %"),
+        ],
+        PAGE,
+    )
+
+
+def test_numbers_of_the_table_beside_the_paper():
+    near = savings(kept_runs(TESTS, "comparison"), "fedteddi", 0.62).set_index("policy")
+    best = np.mean([accuracies(rows).max() for rows in of_policies()["random"]])
+    expected = {f"{policy}, to 62 %": f"{100 * near.loc[policy, 'saving']:.0f}" for policy in PAPERS_OWN}
+    with (DOCS / "papers/results.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["study"] == "fedteddi-cifar10"]
+    assert {row["setting"]: row["value"] for row in rows} == expected | {"random, best test": f"{100 * best:.1f}"}
 
 
 def in_settings(policy):
