@@ -38,16 +38,19 @@ def gather(config: RunConfig, path: Path) -> None:
     A sample is there as often as devices hold it, so that training on the set minimises the loss that FedAvg over all
     devices minimises, weighted by their samples. Images are [n, H, W, C] with the pixels of the data set; whoever reads
     them standardises them by this set, not by the whole one. Raises `EdgesimError` for a run without pictures, a class
-    that no device holds, and a file that cannot be written.
+    that no device holds or that is not tested, and a file that cannot be written.
     """
     federation = make_federation(config, Streams(config.seed))
     data, last = federation.dataset, federation.frames[-1]
     if data is None:
         raise EdgesimError("data.dataset: 'none' has no pictures; expected a data set")
     held = np.concatenate([last.samples_of(device) for device in range(config.devices.count)])
-    missing = np.setdiff1d(np.arange(data.class_count), data.train_labels[held])
-    if len(missing):
-        raise EdgesimError(f"no device holds class {missing[0]}; expected samples of all {data.class_count} classes")
+    for labels, expected in ((data.train_labels[held], "no device holds"), (data.test_labels, "no test image is of")):
+        missing = np.setdiff1d(np.arange(data.class_count), labels)
+        if len(missing):
+            raise EdgesimError(
+                f"{data.name}: {expected} class {missing[0]}; expected pictures of all {data.class_count} classes"
+            )
     train, test = (images.transpose(0, 2, 3, 1) for images in data.images)
     _write(path, train[held], data.train_labels[held], test, data.test_labels)
 

@@ -28,12 +28,12 @@ from edgesim.tuning.ranking import ranked
 __all__ = [
     "KeptRun",
     "accuracy_within",
+    "all_tests",
     "anatomies",
     "course",
     "crossed",
     "growth",
     "instability",
-    "keep_tests",
     "kept_runs",
     "mean_text",
     "ranked",
@@ -46,6 +46,7 @@ __all__ = [
     "skews",
     "spending",
     "windowed",
+    "write_tests",
 ]
 
 
@@ -54,18 +55,15 @@ def save(table: pd.DataFrame, path: Path) -> None:
     table.to_csv(own_file(path), index=False, lineterminator="\n")
 
 
-def keep_tests(path: Path, folders: Sequence[Path]) -> pd.DataFrame:
-    """Add the tests of the studies in some folders to a file of tests; returns the whole table, as `study_tests` says.
+def all_tests(path: Path, folders: Sequence[Path]) -> pd.DataFrame:
+    """The tests in a file and those of the studies in some folders as one table, as `study_tests` says.
 
-    Rows of a run that the file has already are replaced, those of other runs stay. Folders without a study are left
-    out, and without any the file is only read. Raises `EdgesimError`.
+    Rows of a run that the file has as well are those of the folder. Folders without a study are left out, and the file
+    is needed only where all are. Raises `EdgesimError`.
     """
     found = [study_tests(read_study(folder)) for folder in folders if is_study(folder)]
     before = [read_tests(path)] if path.is_file() or not found else []
-    tests = merged([*before, *found])
-    if found:
-        write_tests(path, tests)
-    return tests
+    return merged([*before, *found])
 
 
 def show(table: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]]) -> None:

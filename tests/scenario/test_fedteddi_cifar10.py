@@ -136,11 +136,15 @@ def test_pictures_of_another_shape_are_one_line(tmp_path, scenario):
 def test_pictures_without_the_old_classes_are_one_line(tmp_path, scenario, cifar):
     arrays = dict(np.load(tmp_path / cifar))
     save(tmp_path / cifar, arrays["train_images"], arrays["train_labels"], [6, 7, 8, 9])
-    done = scenario(SCRIPT, "--step", "comparison", "--policies", "random", "--seeds", "1", "--out", "out")
-    assert done.exit_code == 1, done.output
-    # On a busy machine a line tells how far the study is.
-    (error,) = [line for line in done.stderr.splitlines() if " 0 of 1 runs finished" not in line]
-    assert "cifar10: no test image is of the old classes 0, 1, 2, 3, 4, 5" in error
+    for step, code, expected in (
+        ("comparison", 1, "cifar10: no test image is of the old classes 0, 1, 2, 3, 4, 5"),
+        ("gathered", 2, "cifar10: no test image is of class 0; expected pictures of all 10 classes"),
+    ):
+        done = scenario(SCRIPT, "--step", step, "--seeds", "1", "--jobs", "1", "--out", "out")
+        assert done.exit_code == code, done.output
+        # On a busy machine a line tells how far the study is.
+        (error,) = [line for line in done.stderr.splitlines() if " runs finished" not in line]
+        assert expected in error
     assert not (tmp_path / "out").exists()
 
 
@@ -165,6 +169,13 @@ def test_the_report_needs_the_file_of_tests_alone(tmp_path, scenario, figures_as
     for name in ("settings.csv", "comparison.csv", "savings-rounds_to_target.csv", "plots/comparison_scheduled.png"):
         assert (tmp_path / "third" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
     assert "by the rule: still open" in again.output
+    # Beside folders of runs that the file lacks, a report reads it and leaves it as it is.
+    kept.to_parquet(tmp_path / "older.parquet")
+    older = (tmp_path / "older.parquet").read_bytes()
+    beside = scenario(SCRIPT, "--tests", "older.parquet", "--out", "second")
+    assert beside.exit_code == 0, beside.output
+    assert (tmp_path / "second/comparison.csv").read_bytes() == (tmp_path / "third/comparison.csv").read_bytes()
+    assert (tmp_path / "older.parquet").read_bytes() == older
 
 
 def psnr_db(images, copies):
@@ -218,7 +229,7 @@ def test_gathered_pictures_are_those_of_all_devices_as_often_as_they_hold_them(t
         ({"dataset": "none"}, r"data\.dataset: 'none' has no pictures"),
         (
             {"partition": "iid", "samples_per_device": 1},
-            r"no device holds class \d; expected samples of all 10 classes",
+            r"digits: no device holds class \d; expected pictures of all 10 classes",
         ),
     ):
         data = config.data.model_copy(update=lacking)
