@@ -159,12 +159,13 @@ def test_what_two_seeds_say_of_savings():
 def test_which_policies_are_more_accurate_than_fedteddi():
     assert list(means(common))[:4] == ["best-norm", "fed-cbs", "pure-drift", "fedteddi"]
     bests = means(lambda rows: accuracies(rows).max())
-    assert list(bests)[4:6] == ["fedteddi", "random"]
+    assert list(bests)[2:6] == ["fed-cbs", "power-of-choice", "fedteddi", "random"]
+    assert bests["fed-cbs"] - bests["fedteddi"] < 0.002
     highest = max(accuracies(rows).max() for rows in of_policies()["best-norm"])
     assert highest == TESTS[TESTS["study"] == "comparison"]["accuracy"].max()
     said = [
-        f"Its best tests are {100 * bests['fedteddi']:.1f} % in the mean of both seeds, in fifth place, and Random's "
-        f"{100 * bests['random']:.1f} %, in sixth",
+        f"Its best tests are {100 * bests['fedteddi']:.1f} % in the mean of both seeds, in fifth place, within 0.2 points "
+        f"of Fed-CBS and Power-of-Choice, and Random's {100 * bests['random']:.1f} %, in sixth",
         f"The best test of all is {100 * highest:.1f} % (Best Norm)",
     ]
     assert not not_said(RESULTS, said, PAGE)
@@ -190,11 +191,14 @@ def test_what_step_1_says():
 
 
 def test_numbers_of_the_table_beside_the_paper():
-    near = savings(kept_runs(TESTS, "comparison"), "fedteddi", 0.62).set_index("policy")
+    runs = kept_runs(TESTS, "comparison")
+    near, at = (savings(runs, "fedteddi", mark).set_index("policy") for mark in (0.62, 0.67))
     expected = {
-        f"{policy}, to 62 %": (f"{100 * near.loc[policy, 'saving']:.0f}", f"{near.loc[policy, 'p_holm']:.2g}")
+        f"{policy}, to 67 %": (f"{100 * at.loc[policy, 'saving']:.0f}", f"{at.loc[policy, 'p_holm']:.2g}")
         for policy in PAPER
     }
+    added = [f"to 62 %, which was added later, {100 * near.loc[policy, 'saving']:.0f} % |" for policy in PAPER]
+    assert not not_said("Beside the paper", added, PAGE)
     bests = means(lambda rows: accuracies(rows).max())
     expected |= {f"{policy}, best test": (f"{100 * bests[policy]:.1f}", "") for policy in ("random", "fedteddi")}
     with (DOCS / "papers/results.csv").open(newline="") as file:
@@ -216,10 +220,14 @@ def test_random_in_the_settings():
 
 def test_fedteddi_beside_random_in_the_settings():
     runs, shown = in_settings("fedteddi"), cells(FEDTEDDI)
+    random = in_settings("random")
+    ahead = [accuracies(runs[name])[-5:].mean() - accuracies(random[name], 150)[-5:].mean() for name in runs]
+    said = f"it is {100 * min(ahead):.1f} to {100 * max(ahead):.1f} points above Random there"
+    assert not not_said(RESULTS, [said], PAGE)
     assert [int(label[0]) - 1 for label, *_ in shown] == sorted(SETTINGS.index(name) for name in runs)
     for label, *numbers in shown:
         name = SETTINGS[int(label[0]) - 1]
-        own, other = runs[name], in_settings("random")[name]
+        own, other = runs[name], random[name]
         compared = [first(own, 0.6), first(other, 0.6), last_five(own), last_five(other, 150)]
         assert numbers == [*compared, best(own), clients(own), kilojoules(own)], label
 
