@@ -85,9 +85,10 @@ def write_tests(path: Path, tests: pd.DataFrame) -> None:
 
 
 def read_tests(path: Path) -> pd.DataFrame:
-    """Read a table that `write_tests` wrote; raises `EdgesimError` that names file and column."""
+    """Read a table that `write_tests` wrote; raises `EdgesimError` that names file, and column, row or run."""
     if not path.is_file():
-        raise EdgesimError(f"{path}: no such file; expected a table of tests, as a study's script writes it")
+        found = "a folder" if path.is_dir() else "no such file"
+        raise EdgesimError(f"{path}: {found}; expected a table of tests, as a study's script writes it")
     try:
         tests = pq.read_table(path).to_pandas()
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -97,6 +98,12 @@ def read_tests(path: Path) -> pd.DataFrame:
             raise EdgesimError(f"{path}: no column {name!r}; expected {', '.join(_OF_RUN + _OF_TEST)}")
         if name not in _TEXTS and not pd.api.types.is_numeric_dtype(tests[name]):
             raise EdgesimError(f"{path}: {name}: expected numbers (got {tests[name].dtype})")
+    for name in ("study", "run", "status"):
+        if tests[name].isna().any():
+            raise EdgesimError(f"{path}: row {tests[name].isna().argmax()}: expected a {name}")
+    for (study, run), rounds in tests.groupby(["study", "run"], sort=False)["round"]:
+        if rounds.iloc[0] != 0 or not rounds.is_monotonic_increasing:
+            raise EdgesimError(f"{path}: {study}/{run}: expected rows by round, from round 0, the start model, on")
     return tests
 
 

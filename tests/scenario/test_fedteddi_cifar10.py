@@ -106,8 +106,8 @@ def test_the_comparison_takes_the_mark_of_the_rule_once_it_has_decided(script):
     rows = pd.concat([run.rows.assign(study="settings", run=run.folder.name, seed=1000, **run.knobs) for run in runs])
     rows = rows.assign(commit="0", test_images=100)
     assert mark_by_rule(rows) == 0.68
-    assert mark_by_rule(rows[rows["run"] != "tau24-random"]) == 0.75
-    assert mark_by_rule(rows[:0]) == 0.75
+    assert mark_by_rule(rows[rows["run"] != "tau24-random"]) is None
+    assert mark_by_rule(rows[:0]) is None
 
 
 def test_only_seeds_of_which_all_policies_are_finished_are_compared(script):
@@ -120,6 +120,50 @@ def test_only_seeds_of_which_all_policies_are_finished_are_compared(script):
         runs.append(tables.KeptRun(Path("run"), {"policy": policy, "tmax_s": tmax_s}, seed, rows))
     found = [(run.knobs["tmax_s"], run.seed, run.knobs["policy"]) for run in script["whole_seeds"](runs)]
     assert found == whole
+
+
+TESTS = Path(__file__).parents[2] / "docs/papers/fedteddi-cifar10.parquet"
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        (lambda rows: rows.drop(columns="setting"), [], "t.parquet: settings: a run has no 'setting'"),
+        (lambda rows: rows.drop(columns="tmax_s"), [], "t.parquet: comparison: a run has no 'tmax_s'"),
+        (lambda rows: rows.assign(policy=None), [], "t.parquet: settings: a run has no 'policy'"),
+        (lambda rows: rows.assign(study=None), [], "t.parquet: row 0: expected a study"),
+        (lambda rows: rows[rows["round"] > 0], [], "t.parquet: settings/tau5-random-s1000: expected rows by round"),
+        (
+            lambda rows: rows.assign(test_images=rows["test_images"].where(rows["seed"] < 2, 360)),
+            [],
+            "t.parquet: with the runs of --out it has tests on 360 and on 10000 pictures; expected one data set",
+        ),
+        (lambda rows: rows, ["--mark", "0.68"], "--mark 0.68: comparison/tau5-best-norm-tmax1.2-s0 ended early"),
+        (lambda rows: rows, ["--mark", "0.3"], "target 0.3 must lie above the start accuracy"),
+    ],
+)
+def test_tests_that_cannot_be_reported_are_one_line_and_nothing_is_written(tmp_path, scenario, change, options, said):
+    change(pd.read_parquet(TESTS)).to_parquet(tmp_path / "t.parquet")
+    done = scenario(SCRIPT, "--tests", "t.parquet", "--out", "out", *options)
+    assert done.exit_code == 2, done.output
+    (error,) = done.stderr.splitlines()
+    assert said in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_of_tests_is_refused_before_any_run(tmp_path, scenario):
+    (tmp_path / "no.parquet").write_text("no table")
+    (tmp_path / "folder.parquet").mkdir()
+    for tests, said in (
+        ("no.parquet", "no.parquet: not a readable Parquet file"),
+        ("folder.parquet", "folder.parquet: a folder; expected a table of tests"),
+        ("tests.csv", "--tests tests.csv: expected a name that ends in .parquet"),
+    ):
+        done = scenario(SCRIPT, "--step", "settings", "--dataset", "digits", "--tests", tests, "--out", "out")
+        assert done.exit_code == 2, done.output
+        (error,) = done.stderr.splitlines()
+        assert said in error
+        assert not (tmp_path / "out").exists()
 
 
 def test_pictures_of_another_shape_are_one_line(tmp_path, scenario):

@@ -164,8 +164,8 @@ def test_which_policies_are_more_accurate_than_fedteddi():
     highest = max(accuracies(rows).max() for rows in of_policies()["best-norm"])
     assert highest == TESTS[TESTS["study"] == "comparison"]["accuracy"].max()
     said = [
-        f"Its best tests are {100 * bests['fedteddi']:.1f} % in the mean of both seeds, in fifth place, within 0.2 points "
-        f"of Fed-CBS and Power-of-Choice, and Random's {100 * bests['random']:.1f} %, in sixth",
+        f"Its best tests are {100 * bests['fedteddi']:.1f} % in the mean of both seeds, in fifth place, within 0.2 "
+        f"points of Fed-CBS and Power-of-Choice, and Random's {100 * bests['random']:.1f} %, in sixth",
         f"The best test of all is {100 * highest:.1f} % (Best Norm)",
     ]
     assert not not_said(RESULTS, said, PAGE)
