@@ -76,12 +76,12 @@ WHAT = {
     "rounds_to_stay": "Rounds until no later test of the run is below the mark",
 }
 STEPS = ("settings", "pictures", "gathered", "comparison", "report")
-KNOBS = {"settings": ["setting", "policy"], "comparison": ["policy", "tmax_s"]}
+KNOBS = {"settings": ["setting", "policy"], "comparison": ["setting", "policy", "tmax_s"]}
 """Knobs of the studies on devices, without which a run cannot be placed."""
 LEGEND = """\
-Means over seeds. never: seeds on which the policy, or FedTeddi, was never there; then the saving lies between two ends.
-from, to: 95 % t interval, not corrected. the policy needs: fewer or more rounds than FedTeddi, by p (Holm).
-seeds for 10 %: to detect a tenth of FedTeddi's rounds at a power of 80 % with the spread of these seeds."""
+Means over seeds. never: seeds on which the policy, or FedTeddi, was never there; then the saving lies between two ends,
+and rounds has the last round. from, to: 95 % t interval, not corrected. the policy needs: fewer or more rounds than
+FedTeddi, by p (Holm). seeds for 10 %: to detect a tenth of FedTeddi's rounds at a power of 80 %, at this spread."""
 QUICK = {
     "step": "comparison",
     "dataset": "digits",
@@ -174,11 +174,16 @@ def chosen(runs: Sequence[tables.KeptRun]) -> tuple[str, float] | None:
         tests = of[name].tests
         if (tests["accuracy"] >= MARK).any():
             return name, MARK
-        if tests["round"].max() < LAST_ROUND:
+        if tests.empty or tests["round"].max() < LAST_ROUND:
             return None
     first = next(iter(SETTINGS))
+    return first, whole_percent(of[first].tests["accuracy"].max())
+
+
+def whole_percent(accuracy: float) -> float:
+    """The highest whole per cent that is not above an accuracy."""
     # 100 x 0.29 is below 29 in floating point.
-    return first, math.floor(round(100 * of[first].tests["accuracy"].max(), 6)) / 100
+    return math.floor(round(100 * accuracy, 6)) / 100
 
 
 def progress(runs: Sequence[tables.KeptRun], mark: float) -> pd.DataFrame:
@@ -204,50 +209,63 @@ def progress(runs: Sequence[tables.KeptRun], mark: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def mark_by_rule(tests: pd.DataFrame) -> float | None:
-    """The comparison's mark by the rule and the runs of settings; None while it is open."""
-    setting = chosen(tables.kept_runs(tests, "settings"))
-    return None if setting is None else setting[1]
+def default_mark(tests: pd.DataFrame) -> float:
+    """The comparison's mark by the rule; while it is open `MARK`, or less where runs ended early at less."""
+    by_rule = chosen(tables.kept_runs(tests, "settings"))
+    held = ended_early(tables.kept_runs(tests, "comparison")).values()
+    return min([MARK, *map(whole_percent, held)]) if by_rule is None else by_rule[1]
 
 
-def refuse_other_tests(tests: pd.DataFrame, path: Path) -> None:
-    """Raise `EdgesimError` for tests without the knobs of this study's runs, and for runs of two data sets."""
+def ended_early(runs: Sequence[tables.KeptRun]) -> dict[Path, float]:
+    """Folders of finished runs with fewer rounds than others, with the least accuracy of the tests that ended them."""
+    last_round = max((run.tests["round"].max() for run in runs if len(run.tests)), default=0)
+    return {
+        run.folder: run.tests["accuracy"].tail(HELD_TESTS).min()
+        for run in runs
+        if run.status == "finished" and run.tests["round"].max() < last_round
+    }
+
+
+def refuse_other_tests(tests: pd.DataFrame, path: Path, test_images: int) -> None:
+    """Raise `EdgesimError` for tests without the knobs of this study's runs, and for tests on other pictures."""
     for study, knobs in KNOBS.items():
         rows = tests[tests["study"] == study]
         for knob in knobs:
             if len(rows) and (knob not in rows or rows[knob].isna().any()):
                 raise edgesim.EdgesimError(f"{path}: {study}: a run has no {knob!r}; expected runs of this script")
-    pictures_tested = tests[tests["study"].isin([*KNOBS])]["test_images"].unique()
-    if len(pictures_tested) > 1:
+    rows = tests[tests["study"].isin([*KNOBS])]
+    other = rows[rows["test_images"] != test_images]["test_images"]
+    if len(other):
         raise edgesim.EdgesimError(
-            f"{path}: with the runs of --out it has tests on {' and on '.join(f'{of:g}' for of in pictures_tested)} "
-            "pictures; expected one data set, give another --tests"
+            f"{path}: it, or the folder of --out, has tests on {other.iloc[0]:g} pictures; expected one data set, here "
+            f"with {test_images:g}; give another --tests or --out"
         )
 
 
 def whole_seeds(runs: Sequence[tables.KeptRun]) -> list[tables.KeptRun]:
-    """The runs of those seeds of which every policy is finished, at each deadline.
+    """The runs of those seeds of which every policy is finished, in each setting at each deadline; prints the others.
 
     Without this, policies that end early would have more seeds than others, and results would choose the seeds.
     """
-    table = pd.DataFrame(
-        {"tmax_s": run.knobs["tmax_s"], "seed": run.seed, "policy": run.knobs["policy"], "status": run.status}
-        for run in runs
-    )
-    policies = table.groupby("tmax_s")["policy"].transform("nunique")
-    finished = (table["status"] == "finished").groupby([table["tmax_s"], table["seed"]]).transform("sum")
-    return [run for run, is_whole in zip(runs, finished == policies, strict=True) if is_whole]
+    place = ["setting", "tmax_s"]
+    table = pd.DataFrame([{**run.knobs, "seed": run.seed, "finished": run.status == "finished"} for run in runs])
+    policies = table.groupby(place)["policy"].transform("nunique")
+    whole = table.groupby([*place, "seed"])["finished"].transform("sum") == policies
+    for (setting, tmax_s, seed), _ in table[~whole].groupby([*place, "seed"]):
+        print(f"{setting}, {tmax_s:g} s, seed {seed}: left out of savings, since not all policies are finished")
+    return [run for run, is_whole in zip(runs, whole, strict=True) if is_whole]
 
 
 def report(tests: pd.DataFrame, out: Path, given_mark: float | None, formats: figures.Formats) -> None:
     """Print the tables of all studies of a table of tests and draw their figures, into the folder ``out``."""
-    if tests.empty:
+    studies = {study: tables.kept_runs(tests, study) for study in dict.fromkeys(tests["study"])}
+    # A run is there from its first round on, with its first test later.
+    studies = {study: [run for run in runs if len(run.tests)] for study, runs in studies.items()}
+    studies = {study: runs for study, runs in studies.items() if runs}
+    if not studies:
         print("no run has a test so far")
         return
-    studies = {study: tables.kept_runs(tests, study) for study in dict.fromkeys(tests["study"])}
-    marks = dict.fromkeys(studies, given_mark or MARK)
-    if given_mark is None and "comparison" in studies:
-        marks["comparison"] = mark_by_rule(tests) or MARK
+    marks = dict.fromkeys(studies, given_mark or MARK) | {"comparison": given_mark or default_mark(tests)}
     # First what can be refused, so that nothing is written then.
     saved = compare(whole_seeds(studies["comparison"]), marks["comparison"]) if "comparison" in studies else {}
     out.mkdir(parents=True, exist_ok=True)
@@ -260,8 +278,10 @@ def report(tests: pd.DataFrame, out: Path, given_mark: float | None, formats: fi
             setting = chosen(runs)
             print("by the rule: " + ("still open" if setting is None else f"{setting[0]}, mark {setting[1]:g}"))
     for measure, table in saved.items():
+        against = table["policy"].iloc[0] + ", " if table["policy"].nunique() == 1 else ""
+        title = f"{WHAT[measure]} of {100 * marks['comparison']:g} %: {against}saved by FedTeddi"
         tables.save(table, out / f"savings-{measure}.csv")
-        tables.show(table, f"{WHAT[measure]} of {marks['comparison']:.0%}, saved by FedTeddi", SAVING)
+        tables.show(table, title, SAVING)
     if saved:
         print(LEGEND)
 
@@ -283,13 +303,11 @@ def compare(runs: Sequence[tables.KeptRun], mark: float) -> dict[str, pd.DataFra
 
     Raises `EdgesimError` for a mark above the one at which a run ended, of which nobody knows when it would be there.
     """
-    last_round = max((run.tests["round"].max() for run in runs), default=0)
-    for run in runs:
-        tests = run.tests
-        if tests["round"].max() < last_round and (least := tests["accuracy"].tail(HELD_TESTS).min()) < mark:
+    for folder, held in ended_early(runs).items():
+        if held < mark:
             raise edgesim.EdgesimError(
-                f"--mark {mark:g}: {run.folder} ended early, after {HELD_TESTS} tests at {least:g} or above; expected "
-                "a mark that is not higher"
+                f"mark {mark:g}: {folder} ended early, after {HELD_TESTS} tests at {held:g} or above; expected a "
+                "--mark that is not higher"
             )
     of = {measure: tables.savings(runs, "fedteddi", mark, measure) for measure in WHAT}
     for table in of.values():
@@ -303,7 +321,10 @@ def main(
     runs: Runs,
     step: Annotated[str, Option(help=f"One of {', '.join(STEPS)}.")] = "report",
     dataset: Annotated[str, Option(help="cifar10.npz; of pictures any data set of 10 classes.")] = "cifar10.npz",
-    settings: Annotated[str, Option(help="Settings; the comparison has the first one.")] = FIRST_SETTINGS,
+    settings: Annotated[
+        str | None,
+        Option(help="Settings, the first six when absent; the comparison's, what the rule says when absent."),
+    ] = None,
     policies: Annotated[
         str | None, Option(help="Policies; random,fedteddi (settings) or all (comparison) when absent.")
     ] = None,
@@ -323,32 +344,34 @@ def main(
     folders = [runs.out / name for name in STEPS]
     if path.suffix != ".parquet":
         raise edgesim.EdgesimError(f"--tests {path}: expected a name that ends in .parquet")
+    is_begun = path.exists() or any(tables.is_study(folder) for folder in folders)
     # Read before any run, which may take hours.
-    before = tables.all_tests(path, folders) if step == "report" or path.exists() else None
-    if before is not None:
-        refuse_other_tests(before, path)
-        if step == "report":
-            report(before, runs.out, mark, runs.formats)
-            return
+    before = tables.all_tests(path, folders) if step == "report" or is_begun else None
+    if step == "report":
+        of_devices = before[before["study"].isin([*KNOBS])]["test_images"]
+        refuse_other_tests(before, path, of_devices.iloc[0] if len(of_devices) else 0)
+        report(before, runs.out, mark, runs.formats)
+        return
     if step != "pictures":
         refuse_other_pictures(dataset, runs.folder)
+        if before is not None:
+            refuse_other_tests(before, path, known.test_image_count(dataset, runs.folder))
     if step == "settings":
-        add_settings(runs, config, names(settings), names(policies or "random,fedteddi"), last_round)
+        wanted = names(settings or FIRST_SETTINGS)
+        add_settings(runs, config, wanted, names(policies or "random,fedteddi"), last_round)
     elif step == "comparison":
-        by_rule = None if before is None else mark_by_rule(before)
-        target = mark or by_rule or MARK
-        source = (
-            "--mark" if mark else f"by the rule and the settings in {path}" if by_rule else "while the rule is open"
-        )
-        print(f"mark of the comparison: {target:g}, {source}")
-        add_comparison(runs, config, names(settings)[0], names(policies or POLICIES), target)
+        by_rule = None if before is None else chosen(tables.kept_runs(before, "settings"))
+        setting, target = by_rule or (next(iter(SETTINGS)), MARK)
+        setting, target = names(settings)[0] if settings else setting, mark or target
+        rule = "still open" if by_rule is None else f"{by_rule[0]}, mark {by_rule[1]:g}"
+        print(f"comparison in {setting}, mark {target:g} (by the rule: {rule})")
+        add_comparison(runs, config, setting, names(policies or POLICIES), target)
     elif step == "pictures":
         add_pictures(runs, dataset, epochs)
     else:
         add_gathered(runs, config, epochs)
     runs.study(runs.out / step, target=target)
     kept = tables.all_tests(path, folders)
-    refuse_other_tests(kept, path)
     tables.write_tests(path, kept)
     report(kept, runs.out, mark, runs.formats)
 

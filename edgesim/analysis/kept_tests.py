@@ -98,7 +98,7 @@ def read_tests(path: Path) -> pd.DataFrame:
             raise EdgesimError(f"{path}: no column {name!r}; expected {', '.join(_OF_RUN + _OF_TEST)}")
         if name not in _TEXTS and not pd.api.types.is_numeric_dtype(tests[name]):
             raise EdgesimError(f"{path}: {name}: expected numbers (got {tests[name].dtype})")
-    for name in ("study", "run", "status"):
+    for name in ("study", "run", "status", "seed", "test_images"):
         if tests[name].isna().any():
             raise EdgesimError(f"{path}: row {tests[name].isna().argmax()}: expected a {name}")
     for (study, run), rounds in tests.groupby(["study", "run"], sort=False)["round"]:

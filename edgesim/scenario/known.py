@@ -18,6 +18,7 @@ __all__ = [
     "published_options",
     "share_of",
     "station_count",
+    "test_image_count",
 ]
 
 
@@ -29,6 +30,11 @@ def class_count(dataset: str) -> int:
 def image_shape(dataset: str, folder: Path) -> tuple[int, int, int]:
     """Channels, height and width of the images of a data set, as ``data.dataset`` names it; raises `EdgesimError`."""
     return load_dataset(DataConfig(dataset=dataset, folder=str(folder))).image_shape
+
+
+def test_image_count(dataset: str, folder: Path) -> int:
+    """Test images of a data set, as ``data.dataset`` names it; raises `EdgesimError`."""
+    return len(load_dataset(DataConfig(dataset=dataset, folder=str(folder))).test_labels)
 
 
 def station_count(layout: str) -> int:

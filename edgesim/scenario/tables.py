@@ -34,6 +34,7 @@ __all__ = [
     "crossed",
     "growth",
     "instability",
+    "is_study",
     "kept_runs",
     "mean_text",
     "ranked",
@@ -62,7 +63,7 @@ def all_tests(path: Path, folders: Sequence[Path]) -> pd.DataFrame:
     is needed only where all are. Raises `EdgesimError`.
     """
     found = [study_tests(read_study(folder)) for folder in folders if is_study(folder)]
-    before = [read_tests(path)] if path.is_file() or not found else []
+    before = [read_tests(path)] if path.exists() or not found else []
     return merged([*before, *found])
 
 

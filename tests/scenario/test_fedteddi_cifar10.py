@@ -96,30 +96,40 @@ def test_the_rule_takes_the_first_setting_in_which_random_is_at_75_percent(scrip
     assert chosen([run_of(names[0], "random", below), *later]) == ("tau5-kept", 0.75)
     # Where it never is, the first setting stays and the mark falls.
     runs = [run_of(name, "random", [0.5] * 59 + [0.749]) for name in names[1:]]
+    assert chosen([run_of(names[0], "random", []), *runs]) is None
     for best, mark in ((0.689, 0.68), (0.58, 0.58)):
         assert chosen([run_of(names[0], "random", [0.5] * 59 + [best]), *runs]) == ("tau5", mark)
 
 
-def test_the_comparison_takes_the_mark_of_the_rule_once_it_has_decided(script):
-    mark_by_rule = script["mark_by_rule"]
+def test_the_mark_is_that_of_the_rule_once_it_has_decided_and_never_above_early_ends(script):
+    default_mark = script["default_mark"]
     runs = [run_of(name, "random", [0.5] * 59 + [0.689]) for name in script["SETTINGS"]]
-    rows = pd.concat([run.rows.assign(study="settings", run=run.folder.name, seed=1000, **run.knobs) for run in runs])
-    rows = rows.assign(commit="0", test_images=100)
-    assert mark_by_rule(rows) == 0.68
-    assert mark_by_rule(rows[rows["run"] != "tau24-random"]) is None
-    assert mark_by_rule(rows[:0]) is None
+    early = [run_of("tau5", "fed-cbs", [0.5] * 20 + [0.7, 0.66, 0.68, 0.7, 0.7]), run_of("tau5", "random", [0.6] * 60)]
+    rows = pd.concat(
+        run.rows.assign(study=study, run=run.folder.name, seed=1000, commit="0", test_images=100, **run.knobs)
+        for study, of in (("settings", runs), ("comparison", early))
+        for run in of
+    )
+    assert default_mark(rows) == 0.68
+    assert default_mark(rows[rows["run"] != "tau24-random"]) == 0.66
+    assert default_mark(rows[rows["run"] == "tau24-random"]) == 0.75
+    assert default_mark(rows[:0]) == 0.75
 
 
-def test_only_seeds_of_which_all_policies_are_finished_are_compared(script):
-    whole = [*product([1.2], [0], "abc"), *product([0.8], [0, 1], "ab")]
+def test_only_seeds_of_which_all_policies_are_finished_are_compared(script, capsys):
+    whole = [*product(["x"], [1.2], [0], "abc"), *product(["x"], [0.8], [0, 1], "ab"), ("y", 1.2, 0, "a")]
     # Of seed 2 only the policy that ends early is there.
     runs = []
-    for tmax_s, seed, policy in [*whole, *product([1.2], [1], "abc"), (0.8, 2, "b")]:
+    for setting, tmax_s, seed, policy in [*whole, *product(["x"], [1.2], [1], "abc"), ("x", 0.8, 2, "b")]:
         status = "resumable" if (tmax_s, seed, policy) == (1.2, 1, "c") else "finished"
-        rows = pd.DataFrame({"status": [status]})
-        runs.append(tables.KeptRun(Path("run"), {"policy": policy, "tmax_s": tmax_s}, seed, rows))
-    found = [(run.knobs["tmax_s"], run.seed, run.knobs["policy"]) for run in script["whole_seeds"](runs)]
-    assert found == whole
+        knobs = {"setting": setting, "policy": policy, "tmax_s": tmax_s}
+        runs.append(tables.KeptRun(Path("run"), knobs, seed, pd.DataFrame({"status": [status]})))
+    found = [(*run.knobs.values(), run.seed) for run in script["whole_seeds"](runs)]
+    assert found == [(setting, policy, tmax_s, seed) for setting, tmax_s, seed, policy in whole]
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "x, 0.8 s, seed 2",
+        "x, 1.2 s, seed 1",
+    ]
 
 
 TESTS = Path(__file__).parents[2] / "docs/papers/fedteddi-cifar10.parquet"
@@ -134,11 +144,11 @@ TESTS = Path(__file__).parents[2] / "docs/papers/fedteddi-cifar10.parquet"
         (lambda rows: rows.assign(study=None), [], "t.parquet: row 0: expected a study"),
         (lambda rows: rows[rows["round"] > 0], [], "t.parquet: settings/tau5-random-s1000: expected rows by round"),
         (
-            lambda rows: rows.assign(test_images=rows["test_images"].where(rows["seed"] < 2, 360)),
+            lambda rows: rows.assign(test_images=rows["test_images"].where(rows["seed"] != 1, 360)),
             [],
-            "t.parquet: with the runs of --out it has tests on 360 and on 10000 pictures; expected one data set",
+            "t.parquet: it, or the folder of --out, has tests on 360 pictures; expected one data set, here with 10000",
         ),
-        (lambda rows: rows, ["--mark", "0.68"], "--mark 0.68: comparison/tau5-best-norm-tmax1.2-s0 ended early"),
+        (lambda rows: rows, ["--mark", "0.68"], "mark 0.68: comparison/tau5-best-norm-tmax1.2-s0 ended early"),
         (lambda rows: rows, ["--mark", "0.3"], "target 0.3 must lie above the start accuracy"),
     ],
 )
@@ -148,6 +158,44 @@ def test_tests_that_cannot_be_reported_are_one_line_and_nothing_is_written(tmp_p
     assert done.exit_code == 2, done.output
     (error,) = done.stderr.splitlines()
     assert said in error
+    assert not (tmp_path / "out").exists()
+
+
+def reported(tmp_path, scenario, rows, *options):
+    """Policies and pairs of seeds in the table of savings that a report of some rows writes, and what it prints."""
+    rows.to_parquet(tmp_path / "t.parquet")
+    done = scenario(SCRIPT, "--tests", "t.parquet", "--out", "out", *options)
+    assert done.exit_code == 0, done.output
+    savings = pd.read_csv(tmp_path / "out/savings-rounds_to_target.csv")
+    return savings.set_index("policy")["pairs"].to_dict(), done.output
+
+
+def test_reports_of_a_part_of_the_study(tmp_path, scenario, figures_as_text):
+    rows = pd.read_parquet(TESTS)
+    compared = rows[rows["study"] == "comparison"]
+    others = set(compared["policy"]) - {"fedteddi"}
+    # Without settings the mark is at most what the runs that ended early were at.
+    pairs, said = reported(tmp_path, scenario, compared)
+    assert pairs == dict.fromkeys(others, 2)
+    assert "Rounds to the mark of 67 %" in said
+    two = compared[compared["policy"].isin(["random", "fedteddi"])]
+    pairs, said = reported(tmp_path, scenario, two, "--mark", "0.67")
+    assert pairs == {"random": 2}
+    assert "of 67 %: random, saved by FedTeddi" in said
+    # The seed of an unfinished run is left out, also where the run has no test yet.
+    run = (compared["policy"] == "random") & (compared["seed"] == 1)
+    for last in (0, 100):
+        some = compared[~run | (compared["round"] <= last)]
+        pairs, said = reported(tmp_path, scenario, some.assign(status=some["status"].mask(run, "resumable")))
+        assert pairs == dict.fromkeys(others, 1)
+        assert "tau5, 1.2 s, seed 1: left out of savings" in said
+
+
+def test_other_pictures_than_those_of_the_file_are_refused_before_any_run(tmp_path, scenario):
+    pd.read_parquet(TESTS).to_parquet(tmp_path / "t.parquet")
+    done = scenario(SCRIPT, "--step", "settings", "--dataset", "digits", "--tests", "t.parquet", "--out", "out")
+    assert done.exit_code == 2, done.output
+    assert "t.parquet: it, or the folder of --out, has tests on 10000 pictures; expected one data set" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

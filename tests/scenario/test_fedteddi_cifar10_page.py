@@ -161,6 +161,11 @@ def test_which_policies_are_more_accurate_than_fedteddi():
     bests = means(lambda rows: accuracies(rows).max())
     assert list(bests)[2:6] == ["fed-cbs", "power-of-choice", "fedteddi", "random"]
     assert bests["fed-cbs"] - bests["fedteddi"] < 0.002
+    own = of_policies()
+    for seed in range(2):
+        at_mark = {policy: int(of) for policy, runs in own.items() if (of := first(runs[seed], 0.67)) != "never"}
+        assert max(at_mark["best-norm"], at_mark["fed-cbs"]) < at_mark["fedteddi"]
+        assert not at_mark.keys() & {"random", "best-channel", "fedcgd"}
     highest = max(accuracies(rows).max() for rows in of_policies()["best-norm"])
     assert highest == TESTS[TESTS["study"] == "comparison"]["accuracy"].max()
     said = [
@@ -244,6 +249,36 @@ def test_central_training():
     assert set(order) == set(runs)
     for key, (_, _, epochs, *numbers) in zip(order, cells(CENTRAL), strict=True):
         assert [epochs, *numbers] == [f"{runs[key]['round'].max():.0f}", *each([runs[key]], [best, last_five])], key
+
+
+def test_central_training_and_start_models_in_words():
+    runs = {run.knobs.get("data", "held") + run.knobs["pictures"]: run.tests for run in kept_runs(TESTS, "pictures")}
+    loss = {
+        name: 100 * (runs[f"{name}given"]["accuracy"] - runs[f"{name}compressed"]["accuracy"])
+        for name in ("cifar10", "fashion-mnist")
+    }
+    both = [*loss["cifar10"], *loss["fashion-mnist"]]
+    seven = next(iter(runs["cifar10given"].query("accuracy >= 0.75")["round"]))
+    random = [accuracies(rows)[-5:].mean() for rows in in_settings("random").values()]
+    starts = TESTS[(TESTS["round"] == 0) & TESTS["study"].isin(["settings", "comparison"])]
+    of_old = starts["accuracy"] / 0.6
+    far = starts["setting"] == "tau5-lr0.09"
+    assert seven == 7
+    assert not not_said(
+        RESULTS,
+        [
+            f"(single epochs: between {min(both):.1f} and {max(both):.1f};",
+            f"are {loss['fashion-mnist'][-5:].mean():.1f} points lower on Fashion-MNIST",
+            f"second compression, {loss['cifar10'][-5:].mean():.1f} on the copies",
+            f"settings end within {100 * (max(random) - min(random)):.1f} points of each other",
+        ],
+        PAGE,
+    )
+    said = (
+        f"which bring {100 * of_old[~far].min():.1f} to {100 * of_old[~far].max():.1f} % of the old classes "
+        f"({100 * of_old[far].max():.1f} % in setting 8 below)"
+    )
+    assert not not_said("On CIFAR-10, at the paper's size", [said], PAGE)
 
 
 def test_runs_finished():
