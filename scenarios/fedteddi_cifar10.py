@@ -180,6 +180,11 @@ def chosen(runs: Sequence[tables.KeptRun]) -> tuple[str, float] | None:
     return first, whole_percent(of[first].tests["accuracy"].max())
 
 
+def in_words(by_rule: tuple[str, float] | None) -> str:
+    """What `chosen` says."""
+    return "still open" if by_rule is None else f"{by_rule[0]}, mark {by_rule[1]:g}"
+
+
 def whole_percent(accuracy: float) -> float:
     """The highest whole per cent that is not above an accuracy."""
     # 100 x 0.29 is below 29 in floating point.
@@ -218,7 +223,7 @@ def default_mark(tests: pd.DataFrame) -> float:
 
 def ended_early(runs: Sequence[tables.KeptRun]) -> dict[Path, float]:
     """Folders of finished runs with fewer rounds than others, with the least accuracy of the tests that ended them."""
-    last_round = max((run.tests["round"].max() for run in runs if len(run.tests)), default=0)
+    last_round = max((run.tests["round"].max() for run in runs), default=0)
     return {
         run.folder: run.tests["accuracy"].tail(HELD_TESTS).min()
         for run in runs
@@ -226,19 +231,23 @@ def ended_early(runs: Sequence[tables.KeptRun]) -> dict[Path, float]:
     }
 
 
-def refuse_other_tests(tests: pd.DataFrame, path: Path, test_images: int) -> None:
-    """Raise `EdgesimError` for tests without the knobs of this study's runs, and for tests on other pictures."""
+def refuse_other_tests(tests: pd.DataFrame, path: Path, test_images: int | None = None) -> None:
+    """Raise `EdgesimError` for tests without the knobs of this study's runs, and for tests on other pictures.
+
+    Expected are ``test_images`` pictures, as many as the first test has when absent.
+    """
     for study, knobs in KNOBS.items():
         rows = tests[tests["study"] == study]
         for knob in knobs:
             if len(rows) and (knob not in rows or rows[knob].isna().any()):
                 raise edgesim.EdgesimError(f"{path}: {study}: a run has no {knob!r}; expected runs of this script")
-    rows = tests[tests["study"].isin([*KNOBS])]
-    other = rows[rows["test_images"] != test_images]["test_images"]
+    tested = tests[tests["study"].isin([*KNOBS])]["test_images"]
+    expected = test_images or next(iter(tested), None)
+    other = tested[tested != expected]
     if len(other):
         raise edgesim.EdgesimError(
             f"{path}: it, or the folder of --out, has tests on {other.iloc[0]:g} pictures; expected one data set, here "
-            f"with {test_images:g}; give another --tests or --out"
+            f"with {expected:g}; give another --tests or --out"
         )
 
 
@@ -258,10 +267,9 @@ def whole_seeds(runs: Sequence[tables.KeptRun]) -> list[tables.KeptRun]:
 
 def report(tests: pd.DataFrame, out: Path, given_mark: float | None, formats: figures.Formats) -> None:
     """Print the tables of all studies of a table of tests and draw their figures, into the folder ``out``."""
+    # A run has a row of its start model from its first round on, and its first test later.
+    tests = tests[tests.groupby(["study", "run"])["round"].transform("max") > 0]
     studies = {study: tables.kept_runs(tests, study) for study in dict.fromkeys(tests["study"])}
-    # A run is there from its first round on, with its first test later.
-    studies = {study: [run for run in runs if len(run.tests)] for study, runs in studies.items()}
-    studies = {study: runs for study, runs in studies.items() if runs}
     if not studies:
         print("no run has a test so far")
         return
@@ -275,8 +283,7 @@ def report(tests: pd.DataFrame, out: Path, given_mark: float | None, formats: fi
         tables.show(table, f"{study}: {len(runs)} runs, {(table['status'] == 'finished').sum()} finished", PROGRESS)
         draw(runs, out / "plots", study, marks[study], formats)
         if study == "settings":
-            setting = chosen(runs)
-            print("by the rule: " + ("still open" if setting is None else f"{setting[0]}, mark {setting[1]:g}"))
+            print(f"by the rule: {in_words(chosen(runs))}")
     for measure, table in saved.items():
         against = table["policy"].iloc[0] + ", " if table["policy"].nunique() == 1 else ""
         title = f"{WHAT[measure]} of {100 * marks['comparison']:g} %: {against}saved by FedTeddi"
@@ -309,11 +316,12 @@ def compare(runs: Sequence[tables.KeptRun], mark: float) -> dict[str, pd.DataFra
                 f"mark {mark:g}: {folder} ended early, after {HELD_TESTS} tests at {held:g} or above; expected a "
                 "--mark that is not higher"
             )
-    of = {measure: tables.savings(runs, "fedteddi", mark, measure) for measure in WHAT}
-    for table in of.values():
+    saved = {}
+    for measure in WHAT:
+        table = tables.savings(runs, "fedteddi", mark, measure)
         if not table.empty:
-            table["paper"] = table["policy"].map(PAPER).where(table["tmax_s"] == TMAX_S)
-    return {measure: table for measure, table in of.items() if not table.empty}
+            saved[measure] = table.assign(paper=table["policy"].map(PAPER).where(table["tmax_s"] == TMAX_S))
+    return saved
 
 
 @scenario("runs/fedteddi-cifar10", quick=QUICK)
@@ -348,14 +356,14 @@ def main(
     # Read before any run, which may take hours.
     before = tables.all_tests(path, folders) if step == "report" or is_begun else None
     if step == "report":
-        of_devices = before[before["study"].isin([*KNOBS])]["test_images"]
-        refuse_other_tests(before, path, of_devices.iloc[0] if len(of_devices) else 0)
+        refuse_other_tests(before, path)
         report(before, runs.out, mark, runs.formats)
         return
     if step != "pictures":
-        refuse_other_pictures(dataset, runs.folder)
+        test_images, *shape = known.test_shape(dataset, runs.folder)
+        refuse_other_pictures(dataset, shape)
         if before is not None:
-            refuse_other_tests(before, path, known.test_image_count(dataset, runs.folder))
+            refuse_other_tests(before, path, test_images)
     if step == "settings":
         wanted = names(settings or FIRST_SETTINGS)
         add_settings(runs, config, wanted, names(policies or "random,fedteddi"), last_round)
@@ -363,8 +371,7 @@ def main(
         by_rule = None if before is None else chosen(tables.kept_runs(before, "settings"))
         setting, target = by_rule or (next(iter(SETTINGS)), MARK)
         setting, target = names(settings)[0] if settings else setting, mark or target
-        rule = "still open" if by_rule is None else f"{by_rule[0]}, mark {by_rule[1]:g}"
-        print(f"comparison in {setting}, mark {target:g} (by the rule: {rule})")
+        print(f"comparison in {setting}, mark {target:g} (by the rule: {in_words(by_rule)})")
         add_comparison(runs, config, setting, names(policies or POLICIES), target)
     elif step == "pictures":
         add_pictures(runs, dataset, epochs)
@@ -376,12 +383,9 @@ def main(
     report(kept, runs.out, mark, runs.formats)
 
 
-def refuse_other_pictures(dataset: str, folder: Path) -> None:
-    """Raise `EdgesimError` for a file whose pictures do not have the shape of CIFAR-10's."""
-    if dataset == "digits":
-        return
-    shape = known.image_shape(dataset, folder)
-    if shape != (3, 32, 32):
+def refuse_other_pictures(dataset: str, shape: Sequence[int]) -> None:
+    """Raise `EdgesimError` for a file whose pictures, of so many channels, rows and columns, are not as CIFAR-10's."""
+    if dataset != "digits" and shape != [3, 32, 32]:
         channels, height, width = shape
         raise edgesim.EdgesimError(
             f"--dataset {dataset}: its pictures are {height}x{width} with {channels} channels; expected those of "

@@ -15,7 +15,7 @@ from typing_extensions import override
 from edgesim.analysis.metrics import start_accuracy
 from edgesim.analysis.runs import Fork, RunFolder, StudyFolder
 from edgesim.base.errors import EdgesimError
-from edgesim.base.table_file import write_parquet
+from edgesim.base.table_file import refuse_rows, write_parquet
 from edgesim.folder.records import read_run, read_table
 
 _OF_RUN = ("study", "run", "status", "commit", "seed", "test_images")
@@ -98,9 +98,8 @@ def read_tests(path: Path) -> pd.DataFrame:
             raise EdgesimError(f"{path}: no column {name!r}; expected {', '.join(_OF_RUN + _OF_TEST)}")
         if name not in _TEXTS and not pd.api.types.is_numeric_dtype(tests[name]):
             raise EdgesimError(f"{path}: {name}: expected numbers (got {tests[name].dtype})")
-    for name in ("study", "run", "status", "seed", "test_images"):
-        if tests[name].isna().any():
-            raise EdgesimError(f"{path}: row {tests[name].isna().argmax()}: expected a {name}")
+        if name in _OF_RUN and name != "commit":
+            refuse_rows(path, tests, name, tests[name].isna().to_numpy(), "a value")
     for (study, run), rounds in tests.groupby(["study", "run"], sort=False)["round"]:
         if rounds.iloc[0] != 0 or not rounds.is_monotonic_increasing:
             raise EdgesimError(f"{path}: {study}/{run}: expected rows by round, from round 0, the start model, on")

@@ -13,12 +13,11 @@ from edgesim.selection.afl import share_of
 __all__ = [
     "class_count",
     "has_local_half",
-    "image_shape",
     "merges_a_mean",
     "published_options",
     "share_of",
     "station_count",
-    "test_image_count",
+    "test_shape",
 ]
 
 
@@ -27,14 +26,13 @@ def class_count(dataset: str) -> int:
     return load_dataset(DataConfig(dataset=dataset)).class_count
 
 
-def image_shape(dataset: str, folder: Path) -> tuple[int, int, int]:
-    """Channels, height and width of the images of a data set, as ``data.dataset`` names it; raises `EdgesimError`."""
-    return load_dataset(DataConfig(dataset=dataset, folder=str(folder))).image_shape
+def test_shape(dataset: str, folder: Path) -> tuple[int, int, int, int]:
+    """Shape of the test images of a data set, as ``data.dataset`` names it: count, channels, height and width.
 
-
-def test_image_count(dataset: str, folder: Path) -> int:
-    """Test images of a data set, as ``data.dataset`` names it; raises `EdgesimError`."""
-    return len(load_dataset(DataConfig(dataset=dataset, folder=str(folder))).test_labels)
+    Raises `EdgesimError`.
+    """
+    data = load_dataset(DataConfig(dataset=dataset, folder=str(folder)))
+    return (len(data.test_labels), *data.image_shape)
 
 
 def station_count(layout: str) -> int:

@@ -45,11 +45,11 @@ def gather(config: RunConfig, path: Path) -> None:
     if data is None:
         raise EdgesimError("data.dataset: 'none' has no pictures; expected a data set")
     held = np.concatenate([last.samples_of(device) for device in range(config.devices.count)])
-    for labels, expected in ((data.train_labels[held], "no device holds"), (data.test_labels, "no test image is of")):
+    for labels, lacking in ((data.train_labels[held], "no device holds"), (data.test_labels, "no test image is of")):
         missing = np.setdiff1d(np.arange(data.class_count), labels)
         if len(missing):
             raise EdgesimError(
-                f"{data.name}: {expected} class {missing[0]}; expected pictures of all {data.class_count} classes"
+                f"{data.name}: {lacking} class {missing[0]}; expected pictures of all {data.class_count} classes"
             )
     train, test = (images.transpose(0, 2, 3, 1) for images in data.images)
     _write(path, train[held], data.train_labels[held], test, data.test_labels)

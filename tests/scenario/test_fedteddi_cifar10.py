@@ -141,7 +141,7 @@ TESTS = Path(__file__).parents[2] / "docs/papers/fedteddi-cifar10.parquet"
         (lambda rows: rows.drop(columns="setting"), [], "t.parquet: settings: a run has no 'setting'"),
         (lambda rows: rows.drop(columns="tmax_s"), [], "t.parquet: comparison: a run has no 'tmax_s'"),
         (lambda rows: rows.assign(policy=None), [], "t.parquet: settings: a run has no 'policy'"),
-        (lambda rows: rows.assign(study=None), [], "t.parquet: row 0: expected a study"),
+        (lambda rows: rows.assign(study=None), [], "t.parquet: row 0: study: expected a value (got None)"),
         (lambda rows: rows[rows["round"] > 0], [], "t.parquet: settings/tau5-random-s1000: expected rows by round"),
         (
             lambda rows: rows.assign(test_images=rows["test_images"].where(rows["seed"] != 1, 360)),
